@@ -1,0 +1,1 @@
+//! Wire types and the error table shared by server and client.

@@ -1,0 +1,1 @@
+//! What users link: a small client of a space.

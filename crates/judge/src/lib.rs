@@ -1,0 +1,1 @@
+//! The judge of histories: pure, shares no code with what it judges.

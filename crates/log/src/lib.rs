@@ -1,0 +1,1 @@
+//! What a forkable log is: vocabulary, branch tree, sessions and the deterministic state.

@@ -1,0 +1,1 @@
+//! The loop that runs effects, and the embedded API.

@@ -1,0 +1,1 @@
+//! Sans-IO replication: unordered log and Raft order entries as one step function.

@@ -1,0 +1,1 @@
+//! Front doors of a node: HTTP.

@@ -1,0 +1,1 @@
+//! SQLite on a branch: copy-on-write pages, row images, diff, promotion.

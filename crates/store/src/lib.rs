@@ -1,0 +1,1 @@
+//! Bytes on disk: journal, chunks, history, checkpoints, recovery, verify.

@@ -1,0 +1,3 @@
+//! The repository checks its own style.
+
+fn main() {}
