@@ -1,0 +1,735 @@
+//! The engine: one state machine, its journal and its replica, behind one lock.
+//!
+//! Every change goes the same way: `submit` puts a payload into the journal buffer and tells the
+//! replica; a flush makes it durable; the replica's effects acknowledge it, order it and apply it.
+//! The engine does no waiting and takes no lock: [`crate::shared`] does both.
+//!
+//! Invariants: `raft.0` is the newest applied Raft entry and only grows; `pending` holds exactly
+//! the payloads of this journal that are not yet applied; `chain` and `history` are equal in
+//! length to `state`; once `fence` is set nothing is acknowledged or applied any more.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use anabranch_log::{
+    BranchId, Change, Digest, Entry, ForkKind, Happened, Kind, Operation, Outcome, Refusal, State,
+    TableVersion, WriteId,
+};
+use anabranch_replica::{Effect, Event, LogEntry, Mark, Order, RaftIndex, Replica, Term};
+use anabranch_sql::{Body, PageStore};
+use anabranch_store::{
+    AppendError, ChunkStore, Disk, Flush, Frame, History, Journal, JournalRecord, Ordinal,
+    Position, Vote, WriteError, chain, vote::VoteFile,
+};
+
+use crate::body::{self, Applied, INLINE_CHANGES};
+use crate::error::{Error, Result};
+use crate::tables::{Source, Tables};
+
+/// Records in the journal buffer above which writers wait for a flush.
+const BUFFERED_RECORDS: u64 = 65_536;
+/// The same in bytes.
+const BUFFERED_BYTES: u64 = 64 << 20;
+
+/// A write made ready outside the lock.
+#[derive(Clone, Debug)]
+pub(crate) struct Prepared {
+    pub(crate) entry: Arc<Entry>,
+    bytes: Vec<u8>,
+    digest: Digest,
+}
+
+impl Prepared {
+    pub(crate) fn new(entry: Entry) -> Prepared {
+        let bytes = entry.encode();
+        let digest = body::digest(&bytes);
+        Prepared { entry: Arc::new(entry), bytes, digest }
+    }
+
+    pub(crate) fn id(&self) -> WriteId {
+        self.entry.id
+    }
+}
+
+/// A payload in the journal, not yet applied.
+struct Pending {
+    /// In memory unless it was found at start.
+    entry: Option<Arc<Entry>>,
+    digest: Digest,
+    position: Position,
+}
+
+/// What a waiting caller will learn.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Answer {
+    /// Durable here; with one voter, complete.
+    pub(crate) acknowledged: bool,
+    /// Applied, or refused when applied.
+    pub(crate) outcome: Option<std::result::Result<Outcome, Refusal>>,
+    waiters: u32,
+}
+
+/// Why the node takes no more writes.
+#[derive(Clone, Debug)]
+pub(crate) struct Fence {
+    pub(crate) kind: Kind,
+    pub(crate) message: String,
+}
+
+impl Fence {
+    pub(crate) fn new(kind: Kind, message: impl Into<String>) -> Fence {
+        Fence { kind, message: message.into() }
+    }
+}
+
+/// All that one open space keeps in memory, except what reads share without the lock.
+pub(crate) struct Engine {
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) state: State,
+    pub(crate) tables: Tables,
+    pub(crate) replica: Replica,
+    pub(crate) journal: Journal,
+    pub(crate) votes: VoteFile,
+    pub(crate) history: Arc<History>,
+    pub(crate) chunks: Arc<ChunkStore>,
+    pub(crate) pages: Arc<dyn PageStore>,
+    /// Newest applied Raft entry and its term.
+    pub(crate) raft: (RaftIndex, Term),
+    pub(crate) chain: chain::Link,
+    pending: BTreeMap<WriteId, Pending>,
+    answers: BTreeMap<WriteId, Answer>,
+    /// Parts of large transactions, by term and transaction.
+    parts: BTreeMap<(u64, u64), Vec<Position>>,
+    /// Branches with a `Closing` in the journal: nothing new is acknowledged there.
+    closing: BTreeSet<BranchId>,
+    /// Whether some thread runs a flush.
+    pub(crate) flushing: bool,
+    ready_reads: BTreeSet<u64>,
+    next_ticket: u64,
+    /// Set while entries from before the start are applied again.
+    pub(crate) replaying: bool,
+    /// Bytes appended to the journal since the last checkpoint.
+    pub(crate) bytes_since_checkpoint: u64,
+    /// Bytes appended to the journal since the last flush was taken.
+    buffered_bytes: u64,
+    pub(crate) checkpoint: crate::checkpoint::Progress,
+    pub(crate) fence: Option<Fence>,
+}
+
+/// What [`Engine::new`] is made of.
+pub(crate) struct Restored {
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) state: State,
+    pub(crate) tables: Tables,
+    pub(crate) replica: Replica,
+    pub(crate) journal: Journal,
+    pub(crate) votes: VoteFile,
+    pub(crate) history: Arc<History>,
+    pub(crate) chunks: Arc<ChunkStore>,
+    pub(crate) pages: Arc<dyn PageStore>,
+    pub(crate) raft: (RaftIndex, Term),
+    pub(crate) chain: chain::Link,
+    pub(crate) unapplied: Vec<(WriteId, Digest, Position)>,
+    pub(crate) parts: Vec<(u64, u64, u32, Position)>,
+    pub(crate) checkpoint: crate::checkpoint::Progress,
+}
+
+impl Engine {
+    pub(crate) fn new(restored: Restored) -> Engine {
+        let pending = restored
+            .unapplied
+            .into_iter()
+            .map(|(id, digest, position)| (id, Pending { entry: None, digest, position }))
+            .collect();
+        let mut parts: BTreeMap<(u64, u64), Vec<Position>> = BTreeMap::new();
+        for (term, transaction, _, position) in restored.parts {
+            parts.entry((term, transaction)).or_default().push(position);
+        }
+        Engine {
+            disk: restored.disk,
+            state: restored.state,
+            tables: restored.tables,
+            replica: restored.replica,
+            journal: restored.journal,
+            votes: restored.votes,
+            history: restored.history,
+            chunks: restored.chunks,
+            pages: restored.pages,
+            raft: restored.raft,
+            chain: restored.chain,
+            pending,
+            answers: BTreeMap::new(),
+            parts,
+            closing: BTreeSet::new(),
+            flushing: false,
+            ready_reads: BTreeSet::new(),
+            next_ticket: 1,
+            replaying: true,
+            bytes_since_checkpoint: 0,
+            buffered_bytes: 0,
+            checkpoint: restored.checkpoint,
+            fence: None,
+        }
+    }
+
+    /// The current own table version of a branch.
+    pub(crate) fn version(&self, branch: BranchId) -> TableVersion {
+        self.state.branch(branch).map_or(TableVersion::default(), anabranch_log::Branch::tables)
+    }
+
+    /// The branch's tables now.
+    pub(crate) fn view(&self, branch: BranchId) -> Option<Source> {
+        self.tables.view(branch, &|id| self.version(id))
+    }
+
+    /// What the branch's own changes started from.
+    pub(crate) fn base(&self, branch: BranchId) -> Option<Source> {
+        self.tables.base(branch, &|id| self.version(id))
+    }
+
+    fn fenced(&self) -> Result<()> {
+        match &self.fence {
+            Some(fence) => Err(Error::no(fence.kind, fence.message.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes a write: checked, in the journal buffer, not yet durable. Ask
+    /// [`Self::answer`] for what became of it, then [`Self::forget`] it.
+    pub(crate) fn submit(&mut self, prepared: &Prepared) -> Result<()> {
+        self.fenced()?;
+        let id = prepared.id();
+        if let Some(first) = self.state.outcome_of(id) {
+            // A late retry: the journal needs no second copy of what was applied.
+            let answer = Answer { acknowledged: true, outcome: Some(first.clone()), waiters: 1 };
+            let known = self.answers.entry(id).or_insert_with(|| Answer { waiters: 0, ..answer });
+            known.waiters += 1;
+            return Ok(());
+        }
+        if let Some(pending) = self.pending.get(&id) {
+            if pending.digest != prepared.digest {
+                return Err(Error::no(
+                    Kind::InvalidArgument,
+                    format!("sequence number names another write, id=`{id}`"),
+                ));
+            }
+            let durable = self.replica.held(&id).is_some_and(|held| held.durable);
+            self.expect_answer(id);
+            if let Some(answer) = self.answers.get_mut(&id) {
+                answer.acknowledged |= durable;
+            }
+            return Ok(());
+        }
+        self.state.admit(&prepared.entry)?;
+        let operation = &prepared.entry.operation;
+        if let Some(branch) = operation.branch().filter(|branch| self.closing.contains(branch)) {
+            if !ends_closing(operation) {
+                return Err(Refusal::BranchClosing { branch }.into());
+            }
+        }
+        let record =
+            JournalRecord::Payload { id, digest: prepared.digest, bytes: prepared.bytes.clone() };
+        let position = self.append(&record)?;
+        if let Operation::Closing { branch, .. } = operation {
+            self.closing.insert(*branch);
+        }
+        let entry = Some(Arc::clone(&prepared.entry));
+        self.pending.insert(id, Pending { entry, digest: prepared.digest, position });
+        self.expect_answer(id);
+        let mark = Mark(position.ordinal.0);
+        self.step(Event::Received { id, digest: prepared.digest, mark });
+        Ok(())
+    }
+
+    /// Stores the parts of a large transaction; returns the ordinal that must be durable before
+    /// the operation that names them is submitted.
+    pub(crate) fn submit_parts(&mut self, transaction: u64, parts: &[&[u8]]) -> Result<Ordinal> {
+        self.fenced()?;
+        let term = self.raft.1.0;
+        let mut positions = Vec::with_capacity(parts.len());
+        let mut last = Ordinal::default();
+        for (part, bytes) in parts.iter().enumerate() {
+            let part = u32::try_from(part).expect("the number of parts is bounded");
+            let bytes = bytes.to_vec();
+            let position = self.append(&JournalRecord::Part { term, transaction, part, bytes })?;
+            last = position.ordinal;
+            positions.push(position);
+        }
+        self.parts.insert((term, transaction), positions);
+        Ok(last)
+    }
+
+    fn append(&mut self, record: &JournalRecord) -> Result<Position> {
+        let mut appended = self.journal.append(record);
+        if matches!(appended, Err(AppendError::NeedsSegment)) {
+            // The background thread was not fast enough (or there is none).
+            self.journal.prepare_next_segment().map_err(|error| {
+                let kind = match &error {
+                    WriteError::DiskFull { .. } => Kind::DiskFull,
+                    _ => Kind::Unavailable,
+                };
+                Error::no(kind, error.to_string()).because(error)
+            })?;
+            appended = self.journal.append(record);
+        }
+        let position = appended.map_err(|error| {
+            let kind = match &error {
+                AppendError::TooLarge { .. } => Kind::TooLarge,
+                AppendError::Poisoned => Kind::Poisoned,
+                AppendError::NeedsSegment => Kind::Unavailable,
+            };
+            Error::no(kind, error.to_string()).because(error)
+        })?;
+        self.bytes_since_checkpoint += u64::from(position.length);
+        self.buffered_bytes += u64::from(position.length);
+        Ok(position)
+    }
+
+    fn expect_answer(&mut self, id: WriteId) {
+        self.answers.entry(id).or_default().waiters += 1;
+    }
+
+    pub(crate) fn answer(&self, id: WriteId) -> Option<&Answer> {
+        self.answers.get(&id)
+    }
+
+    pub(crate) fn forget(&mut self, id: WriteId) {
+        if let Some(answer) = self.answers.get_mut(&id) {
+            answer.waiters -= 1;
+            if answer.waiters == 0 {
+                self.answers.remove(&id);
+            }
+        }
+    }
+
+    /// Writes down that the last flush was durable, unless something says so already: then a
+    /// damaged tail can be told from an interrupted write.
+    pub(crate) fn confirm_tail(&mut self) {
+        if self.journal.unconfirmed() && !self.journal.pending() {
+            if let Err(error) = self.append(&JournalRecord::Confirm) {
+                tracing::warn!(%error, "the last flush could not be confirmed");
+            }
+        }
+    }
+
+    /// Begins a linearizable read; `None` if the state covers everything already.
+    pub(crate) fn begin_read(&mut self) -> Option<u64> {
+        if self.fence.is_some() || (self.pending.is_empty() && !self.replaying) {
+            return None;
+        }
+        let ticket = self.next_ticket;
+        self.next_ticket += 1;
+        self.step(Event::Read { ticket });
+        Some(ticket)
+    }
+
+    /// Whether the read may look; asking clears it.
+    pub(crate) fn read_ready(&mut self, ticket: u64) -> bool {
+        self.ready_reads.remove(&ticket)
+    }
+
+    /// Number of durable or arriving writes that are not ordered yet.
+    pub(crate) fn unordered(&self) -> u64 {
+        self.pending.len() as u64
+    }
+
+    /// Everything waiting for the disk.
+    pub(crate) fn take_flush(&mut self) -> Option<Flush> {
+        if self.flushing || self.fence.is_some() {
+            return None;
+        }
+        let flush = self.journal.take_flush()?;
+        self.buffered_bytes = 0;
+        self.flushing = true;
+        Some(flush)
+    }
+
+    /// Ends a flush and carries out what follows from it.
+    pub(crate) fn complete_flush(&mut self, flush: Flush, result: std::io::Result<()>) {
+        assert!(self.flushing, "a flush that was taken is completed once");
+        self.flushing = false;
+        match self.journal.complete_flush(flush, result) {
+            Ok(through) => self.step(Event::Persisted { through: Mark(through.0) }),
+            Err(poisoned) => {
+                self.fence = Some(Fence::new(Kind::Poisoned, poisoned.to_string()));
+            }
+        }
+    }
+
+    /// Gives the replica an event and carries out its effects, and theirs.
+    pub(crate) fn step(&mut self, event: Event) {
+        let effects = self.replica.step(event);
+        self.carry_out_all(effects);
+    }
+
+    /// Carries out effects in order, then what follows from them.
+    pub(crate) fn carry_out_all(&mut self, effects: Vec<Effect>) {
+        let mut effects = VecDeque::from(effects);
+        let mut events = VecDeque::new();
+        loop {
+            while let Some(effect) = effects.pop_front() {
+                if self.fence.is_some() {
+                    return;
+                }
+                match self.carry_out(effect) {
+                    Ok(event) => events.extend(event),
+                    Err(fence) => self.fence = Some(fence),
+                }
+            }
+            let Some(event) = events.pop_front() else { return };
+            effects.extend(self.replica.step(event));
+        }
+    }
+
+    /// Everything durable is applied. Payloads that no order will name again were applied before
+    /// the checkpoint.
+    pub(crate) fn end_replay(&mut self) {
+        let replica = &self.replica;
+        self.pending.retain(|id, _| replica.held(id).is_some());
+        self.replaying = false;
+    }
+
+    /// Whether the journal buffer holds so much that writers must help to empty it.
+    pub(crate) fn journal_is_full(&self) -> bool {
+        let durable = self.journal.durable().0;
+        self.journal.last().0 - durable > BUFFERED_RECORDS || self.buffered_bytes > BUFFERED_BYTES
+    }
+
+    fn carry_out(&mut self, effect: Effect) -> std::result::Result<Option<Event>, Fence> {
+        match effect {
+            Effect::WriteVote(vote) => {
+                let stored = Vote {
+                    term: vote.term.0,
+                    voted_for: vote.voted_for.map_or(0, |node| node.0),
+                    commit: vote.commit.0,
+                };
+                let written = self.votes.write(stored);
+                written.map_err(|error| Fence::new(Kind::Poisoned, error.to_string()))?;
+                Ok(Some(Event::VotePersisted(vote)))
+            }
+            Effect::WriteEntries { batch, entries } => self.write_entries(batch, entries),
+            Effect::Acknowledge { ids, .. } => {
+                for id in ids {
+                    if let Some(answer) = self.answers.get_mut(&id) {
+                        answer.acknowledged = true;
+                    }
+                }
+                Ok(None)
+            }
+            Effect::Refuse { id, .. } => {
+                // `submit` compares digests before the replica can.
+                Err(Fence::new(Kind::Internal, format!("payload refused, id=`{id}`")))
+            }
+            Effect::LeaderChanged { term, .. } => {
+                self.raft.1 = self.raft.1.max(term);
+                Ok(None)
+            }
+            Effect::Apply { index, term, order, .. } => self.apply(index, term, &order),
+            Effect::ReadReady { ticket, .. } => {
+                self.ready_reads.insert(ticket);
+                Ok(None)
+            }
+        }
+    }
+
+    fn write_entries(
+        &mut self,
+        batch: u64,
+        entries: Vec<LogEntry>,
+    ) -> std::result::Result<Option<Event>, Fence> {
+        let mut marks: Option<(Mark, Mark)> = None;
+        for LogEntry { index, term, kind, data } in entries {
+            let record =
+                JournalRecord::Entry { index: index.0, term: term.0, kind: kind.code(), data };
+            let position =
+                self.append(&record).map_err(|error| Fence::new(error.kind, error.message))?;
+            let mark = Mark(position.ordinal.0);
+            marks = Some((marks.map_or(mark, |(first, _)| first), mark));
+        }
+        let (first, last) = marks.expect("a batch has at least one entry");
+        Ok(Some(Event::EntriesWritten { batch, first, last }))
+    }
+
+    fn apply(
+        &mut self,
+        index: RaftIndex,
+        term: Term,
+        order: &Order,
+    ) -> std::result::Result<Option<Event>, Fence> {
+        assert_eq!(index, self.raft.0.next(), "entries are applied once, in order");
+        let mut checkpoint = false;
+        if let Order::Records(records) = order {
+            for (id, digest) in records {
+                checkpoint |= self.apply_one(index, *id, *digest)?;
+            }
+        }
+        self.raft = (index, term);
+        // A checkpoint covers whole entries: the state after the one that carries the operation.
+        if checkpoint && !self.replaying && self.take_checkpoint() {
+            return Ok(Some(Event::Checkpointed { index }));
+        }
+        Ok(None)
+    }
+
+    /// Applies one operation; true if it asks for a checkpoint.
+    fn apply_one(
+        &mut self,
+        raft_index: RaftIndex,
+        id: WriteId,
+        digest: Digest,
+    ) -> std::result::Result<bool, Fence> {
+        let Some(pending) = self.pending.remove(&id) else {
+            return Err(Fence::new(Kind::Corrupt, format!("no payload for ordered id=`{id}`")));
+        };
+        assert_eq!(pending.digest, digest, "the order names the payload that is held");
+        let entry = match pending.entry {
+            Some(entry) => entry,
+            None => Arc::new(self.load(pending.position)?),
+        };
+        let before = self.closing_view(&entry.operation);
+        let applied = self.state.apply(&entry);
+        if let Operation::Closing { branch, .. } = &entry.operation {
+            self.closing.remove(branch);
+        }
+        if let Ok(outcome) = &applied.outcome {
+            if applied.count > 0 {
+                self.follow(&entry, &applied, outcome, before, raft_index, digest)?;
+            }
+        }
+        let checkpoint = matches!(applied.outcome, Ok(Outcome::Checkpointed { .. }));
+        if let Some(answer) = self.answers.get_mut(&id) {
+            answer.outcome = Some(applied.outcome);
+        }
+        Ok(checkpoint && applied.count > 0)
+    }
+
+    /// The tables of a branch that the operation may close, as they are before it.
+    fn closing_view(&self, operation: &Operation) -> Option<Source> {
+        match operation {
+            Operation::Promote { branch, .. } | Operation::Discard { branch, .. } => {
+                self.view(*branch)
+            }
+            _ => None,
+        }
+    }
+
+    fn load(&self, position: Position) -> std::result::Result<Entry, Fence> {
+        let record = self
+            .journal
+            .read(position)
+            .map_err(|error| Fence::new(Kind::Corrupt, error.to_string()))?;
+        let JournalRecord::Payload { bytes, .. } = record else {
+            return Err(Fence::new(Kind::Corrupt, "a payload's place holds another record"));
+        };
+        Entry::decode(&bytes).map_err(|error| Fence::new(Kind::Corrupt, error.to_string()))
+    }
+
+    /// Follows an applied operation: page maps, hash chain, history.
+    fn follow(
+        &mut self,
+        entry: &Entry,
+        applied: &anabranch_log::Applied,
+        outcome: &Outcome,
+        before: Option<Source>,
+        raft_index: RaftIndex,
+        digest: Digest,
+    ) -> std::result::Result<(), Fence> {
+        let change = self.table_change(&entry.operation)?;
+        for follow in &applied.changes {
+            self.follow_change(&entry.operation, follow, change.as_deref(), before.as_ref())?;
+        }
+        let kept = self.kept_changes(&applied.changes, change.as_deref())?;
+        let mut chunks = Vec::new();
+        let inline = kept.len() <= INLINE_CHANGES;
+        if !inline {
+            for part in kept.chunks(1 << 20) {
+                chunks.push(self.put_chunk(part)?);
+            }
+        }
+        let stored = Entry {
+            operation: body::with_body(&entry.operation, if inline { kept } else { Vec::new() }),
+            ..entry.clone()
+        };
+        let record = Applied { entry: stored, outcome: outcome.clone(), chunks };
+        self.chain = chain::next(self.chain, digest, applied.first);
+        let frame = Frame {
+            first: applied.first,
+            count: applied.count,
+            raft_index: raft_index.0,
+            digest,
+            chain: self.chain,
+            body: record.encode(),
+        };
+        let appended = self.history.append(&frame);
+        appended.map_err(|error| Fence::new(Kind::Poisoned, error.to_string()))
+    }
+
+    /// What the history keeps of a table change: on a fork the row images, which its diff and its
+    /// promotion need; on the root branch nothing.
+    fn kept_changes(
+        &self,
+        changes: &[Change],
+        body: Option<&[u8]>,
+    ) -> std::result::Result<Vec<u8>, Fence> {
+        let on_fork = changes.iter().any(|change| {
+            matches!(change, Change::TablesCommitted { branch, .. } if *branch != BranchId::MAIN)
+        });
+        match body {
+            Some(body) if on_fork => {
+                let mut body = Body::decode(body)
+                    .map_err(|error| Fence::new(Kind::Corrupt, error.to_string()))?;
+                body.pages = None;
+                Ok(body.encode())
+            }
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    fn put_chunk(&self, bytes: &[u8]) -> std::result::Result<[u8; 32], Fence> {
+        let handle = self
+            .chunks
+            .put(bytes)
+            .map_err(|error| Fence::new(Kind::Poisoned, error.to_string()))?;
+        self.chunks.hash(handle).map_err(|error| Fence::new(Kind::Corrupt, error.to_string()))
+    }
+
+    fn follow_change(
+        &mut self,
+        operation: &Operation,
+        change: &Change,
+        body: Option<&[u8]>,
+        before: Option<&Source>,
+    ) -> std::result::Result<(), Fence> {
+        match *change {
+            Change::Forked { child, parent, .. } => self.forked(operation, child, parent)?,
+            Change::TablesCommitted { branch, version } => {
+                let body = body
+                    .ok_or_else(|| Fence::new(Kind::Corrupt, "a table change without its pages"))?;
+                self.tables_committed(operation, branch, version, body)?;
+            }
+            Change::TablesTaken { into, from, version } => {
+                let taken = self.tables.install_base(from);
+                let commits = self.tables.get(from).map(|t| t.commits.clone()).unwrap_or_default();
+                let changed = body::summary_of(operation).unwrap_or_default();
+                let changed: Vec<String> = changed.changed().collect();
+                self.tables.committed(into, version, Some(taken), commits, changed);
+            }
+            Change::RootReleased { branch, version } => self.tables.released(branch, version),
+            Change::Closed { branch } => {
+                let before = before.expect("only promote and discard close a branch");
+                self.tables.closed(branch, before);
+            }
+            Change::Retired { branch } => self.tables.retired(branch),
+            Change::Record { .. } | Change::Spliced { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn forked(
+        &mut self,
+        operation: &Operation,
+        child: BranchId,
+        parent: BranchId,
+    ) -> std::result::Result<(), Fence> {
+        let Operation::Fork { kind, at, .. } = operation else {
+            return Err(Fence::new(Kind::Internal, "a fork without a fork operation"));
+        };
+        if *kind == ForkKind::Live {
+            self.tables.forked_live(child, parent);
+            return Ok(());
+        }
+        let sources = self
+            .state
+            .table_sources(parent, *at)
+            .map_err(|refusal| Fence::new(Kind::Internal, refusal.to_string()))?;
+        self.tables
+            .forked_frozen(child, parent, &sources)
+            .map_err(|_| Fence::new(Kind::Internal, "a retained table version has no page map"))
+    }
+
+    fn tables_committed(
+        &mut self,
+        operation: &Operation,
+        branch: BranchId,
+        version: TableVersion,
+        body: &[u8],
+    ) -> std::result::Result<(), Fence> {
+        let live = self.tables.get(branch).is_some_and(|tables| tables.live);
+        let head = if live {
+            None
+        } else {
+            let base = self.tables.install_base(branch);
+            let delta = Body::decode_pages(body)
+                .map_err(|error| Fence::new(Kind::Corrupt, error.to_string()))?
+                .ok_or_else(|| Fence::new(Kind::Corrupt, "a commit without its pages"))?;
+            let installed = anabranch_sql::install(&base, &*self.pages, &delta);
+            Some(installed.map_err(|error| Fence::new(Kind::Corrupt, error.to_string()))?)
+        };
+        let summary = body::summary_of(operation).unwrap_or_default();
+        let changed: Vec<String> = summary.changed().collect();
+        self.tables.committed(branch, version, head, [version.0], changed);
+        Ok(())
+    }
+
+    /// The table change of an operation, its parts put together and verified.
+    fn table_change(
+        &mut self,
+        operation: &Operation,
+    ) -> std::result::Result<Option<Vec<u8>>, Fence> {
+        let corrupt = |what: &str| Fence::new(Kind::Corrupt, what.to_owned());
+        let bytes = match body::tables_body(operation) {
+            None => return Ok(None),
+            Some(anabranch_log::Body::Inline(bytes)) => bytes.clone(),
+            Some(anabranch_log::Body::Parts { transaction, parts, digest, .. }) => {
+                let found = self
+                    .parts
+                    .iter()
+                    .rev()
+                    .find(|((_, number), positions)| {
+                        number == transaction && positions.len() == *parts as usize
+                    })
+                    .map(|(key, positions)| (*key, positions.clone()));
+                let (key, positions) =
+                    found.ok_or_else(|| corrupt("parts of a transaction are missing"))?;
+                let mut bytes = Vec::new();
+                for position in positions {
+                    match self.journal.read(position) {
+                        Ok(JournalRecord::Part { bytes: part, .. }) => bytes.extend(part),
+                        Ok(_) => return Err(corrupt("a part's place holds another record")),
+                        Err(error) => return Err(corrupt(&error.to_string())),
+                    }
+                }
+                if body::digest(&bytes) != *digest {
+                    return Err(corrupt("parts of a transaction do not match their digest"));
+                }
+                self.parts.remove(&key);
+                bytes
+            }
+        };
+        Ok(Some(bytes))
+    }
+
+    /// Oldest journal record that is still needed by something not applied.
+    pub(crate) fn oldest_needed(&self) -> Ordinal {
+        let pending = self.pending.values().map(|pending| pending.position.ordinal).min();
+        let parts = self.parts.values().flatten().map(|position| position.ordinal).min();
+        let next = Ordinal(self.journal.last().0 + 1);
+        pending.into_iter().chain(parts).min().unwrap_or(next)
+    }
+
+    /// The error that a caller gets whose write is in flight when the node is fenced.
+    pub(crate) fn in_flight_error(&self) -> Option<Error> {
+        let fence = self.fence.as_ref()?;
+        let mut error = Error::no(fence.kind, fence.message.clone());
+        error.happened = Happened::Unknown;
+        Some(error)
+    }
+}
+
+/// Whether an operation is the second phase of a closing.
+fn ends_closing(operation: &Operation) -> bool {
+    matches!(
+        operation,
+        Operation::Promote { .. } | Operation::Discard { .. } | Operation::Reopen { .. }
+    )
+}
