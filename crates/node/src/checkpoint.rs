@@ -11,10 +11,10 @@
 //! |---|---|
 //! | 4 | number of branches, then per branch, ascending: |
 //! | 8, 1, 8 | branch, flags (1 parent, 2 live, 4 source, 8 head), parent or 0 |
-//! | source | map, origin branch 8, origin version 8, 4 + layers of (4 + indexes of 8) |
+//! | source | map, origin branch 8, origin version 8, 4 + layers of commits |
 //! | head | map |
 //! | 4 | retained versions, then per version: 8, map |
-//! | 4 | commits, then 8 each |
+//! | commits | 4, then per commit: index 8, 4 + chunk hashes of 32 |
 //! | 4 | changed tables, then per table: 2 + name, version 8 |
 //!
 //! A map is the hash (32) of its root record.
@@ -29,7 +29,7 @@ use crate::engine::Engine;
 use crate::error::Result;
 use crate::pages::{handle_of, page_of};
 use crate::shared::Shared;
-use crate::tables::{BranchTables, Source, Tables};
+use crate::tables::{BranchTables, Commit, Source, Tables};
 use crate::view::Origin;
 
 /// Where the last checkpoint stands.
@@ -58,6 +58,7 @@ impl Shared {
             )
             .because(error)
         })?;
+        self.sweep_if_due();
         let inner = Origin { write: None, ..by.clone() };
         Ok(self.submit(Operation::Checkpoint, &inner)?.applied()?.index().0)
     }
@@ -161,6 +162,16 @@ impl Encoder<'_> {
         Ok(())
     }
 
+    fn commits(&mut self, commits: &[Commit]) -> std::result::Result<(), String> {
+        self.count(commits.len())?;
+        for commit in commits {
+            self.number(commit.index.0);
+            self.count(commit.chunks.len())?;
+            commit.chunks.iter().for_each(|hash| self.bytes.extend_from_slice(hash));
+        }
+        Ok(())
+    }
+
     fn branch(&mut self, id: BranchId, tables: &BranchTables) -> std::result::Result<(), String> {
         self.number(id.0);
         let flags = u8::from(tables.parent.is_some())
@@ -175,8 +186,7 @@ impl Encoder<'_> {
             self.number(source.origin.1.0.0);
             self.count(source.layers.len())?;
             for layer in &source.layers {
-                self.count(layer.len())?;
-                layer.iter().for_each(|commit| self.number(commit.0));
+                self.commits(layer)?;
             }
         }
         if let Some(head) = &tables.head {
@@ -187,8 +197,7 @@ impl Encoder<'_> {
             self.number(version.0.0);
             self.map(map)?;
         }
-        self.count(tables.commits.len())?;
-        tables.commits.iter().for_each(|commit| self.number(commit.0));
+        self.commits(&tables.commits)?;
         self.count(tables.changed.len())?;
         for (table, version) in &tables.changed {
             let length = u16::try_from(table.len()).map_err(|_| "a table name too long")?;
@@ -253,9 +262,17 @@ impl<'a> TablesDecoder<'a> {
         Ok(map)
     }
 
-    fn indexes(&mut self) -> std::result::Result<Vec<Index>, String> {
-        let count = self.count()?;
-        (0..count).map(|_| self.number().map(Index)).collect()
+    fn commits(&mut self) -> std::result::Result<Vec<Commit>, String> {
+        let mut commits = Vec::new();
+        for _ in 0..self.count()? {
+            let index = Index(self.number()?);
+            let mut chunks = Vec::new();
+            for _ in 0..self.count()? {
+                chunks.push(self.take::<32>()?);
+            }
+            commits.push(Commit { index, chunks });
+        }
+        Ok(commits)
     }
 
     fn branch(&mut self) -> std::result::Result<BranchTables, String> {
@@ -271,7 +288,7 @@ impl<'a> TablesDecoder<'a> {
             let origin = (BranchId(self.number()?), TableVersion(Index(self.number()?)));
             let count = self.count()?;
             let layers =
-                (0..count).map(|_| self.indexes()).collect::<std::result::Result<_, _>>()?;
+                (0..count).map(|_| self.commits()).collect::<std::result::Result<_, _>>()?;
             tables.source = Some(Box::new(Source { root, origin, layers }));
         }
         if flags & 8 != 0 {
@@ -282,7 +299,7 @@ impl<'a> TablesDecoder<'a> {
             let map = self.map()?;
             tables.roots.insert(version, map);
         }
-        tables.commits = self.indexes()?;
+        tables.commits = self.commits()?;
         for _ in 0..self.count()? {
             let length = usize::from(u16::from_le_bytes(self.take()?));
             let split = self.bytes.split_at_checked(length);

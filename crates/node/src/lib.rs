@@ -29,6 +29,7 @@ mod shared;
 mod space;
 mod sql;
 mod streams;
+mod sweep;
 mod tables;
 mod view;
 

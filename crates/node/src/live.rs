@@ -18,7 +18,7 @@ use crate::body::{self, Applied};
 use crate::error::{Error, Result};
 use crate::pages::ScratchPages;
 use crate::shared::Shared;
-use crate::tables::{Source, SourceKey};
+use crate::tables::{Commit, Source, SourceKey};
 
 /// Views kept in memory, at most; the least recently used goes first.
 const VIEWS_MAX: usize = 64;
@@ -67,6 +67,12 @@ impl Views {
         }
     }
 
+    /// Page maps that cached views read from.
+    pub(crate) fn roots(&self) -> Vec<PageMap> {
+        let cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
+        cached.views.values().map(|(_, view)| view.source.root.clone()).collect()
+    }
+
     /// The branch closed.
     pub(crate) fn forget(&self, branch: BranchId) {
         let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
@@ -87,10 +93,10 @@ impl ChangeReader {
     }
 
     /// Changes of the given commits, netted.
-    pub(crate) fn net(&self, commits: &[Index]) -> Result<NetChanges> {
+    pub(crate) fn net(&self, commits: &[Commit]) -> Result<NetChanges> {
         let mut net = NetChanges::default();
         for commit in commits {
-            self.body(*commit)?.steps.iter().for_each(|step| net.add(step));
+            self.body(commit.index)?.steps.iter().for_each(|step| net.add(step));
         }
         Ok(net)
     }
@@ -203,7 +209,7 @@ impl Shared {
         }
         let last = source.layers.last().and_then(|layer| layer.last());
         let version = match last {
-            Some(commit) => self.change_reader().parent_version(*commit)?,
+            Some(commit) => self.change_reader().parent_version(commit.index)?,
             None => None,
         };
         let origin = source.origin.0;

@@ -18,6 +18,7 @@ use crate::options::Options;
 use crate::reads::Reads;
 use crate::session::LocalSession;
 use crate::sql::Writers;
+use crate::sweep::Pins;
 use crate::view::{Origin, SessionWrite};
 
 /// All parts of an open space that its handles share.
@@ -37,6 +38,7 @@ pub(crate) struct Shared {
     pub(crate) writers: Writers,
     pub(crate) views: Views,
     pub(crate) reads: Reads,
+    pub(crate) pins: Arc<Pins>,
     pub(crate) idle: Mutex<Idle>,
     /// Held for as long as the space is open.
     _directory: LockGuard,
@@ -91,6 +93,7 @@ impl Shared {
             writers: Writers::default(),
             views: Views::default(),
             reads: Reads::default(),
+            pins: Arc::default(),
             idle: Mutex::new(Idle::default()),
             _directory: directory,
         }
@@ -237,7 +240,10 @@ impl Shared {
             }
             engine = self.lock();
         }
-        engine.submit(&prepared)?;
+        if let Err(error) = engine.submit(&prepared) {
+            engine.discard_parts(&prepared.entry.operation);
+            return Err(error);
+        }
         Ok(Ticket { shared: self, id, local: None })
     }
 

@@ -22,6 +22,7 @@ use crate::live::View;
 use crate::names;
 use crate::shared::Shared;
 use crate::streams::unexpected;
+use crate::sweep::Pin;
 use crate::view::{CheckResult, Origin, SessionWrite, SqlOptions, SqlResult, TableInfo};
 
 /// How often a one-shot call is run again because the tables moved.
@@ -63,6 +64,8 @@ pub(crate) struct Snapshot {
     parent: Option<TableVersion>,
     pub(crate) checks: Vec<(String, String)>,
     index: u64,
+    /// Keeps the pages from being swept.
+    _pin: Pin,
 }
 
 impl Shared {
@@ -83,12 +86,13 @@ impl Shared {
             Error::no(Kind::BranchClosed, format!("branch has no tables any more, branch=`{id}`"))
         })?;
         let index = engine.state.applied_index().0;
+        let pin = self.pins.pin(&source.root);
         drop(engine);
         self.touch(id);
         let parent = live.then_some(source.origin.1);
         let checks = self.checks_of(id);
         let view = self.materialize(id, source)?;
-        Ok(Snapshot { branch: id, view, base, parent, checks, index })
+        Ok(Snapshot { branch: id, view, base, parent, checks, index, _pin: pin })
     }
 
     fn checks_of(&self, branch: BranchId) -> Vec<(String, String)> {

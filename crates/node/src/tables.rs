@@ -12,6 +12,15 @@ use std::collections::BTreeMap;
 use anabranch_log::{BranchId, Index, TableVersion};
 use anabranch_sql::PageMap;
 
+/// One own change of a fork's tables: where its row images are.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Commit {
+    /// The operation in the history.
+    pub(crate) index: Index,
+    /// Chunks that hold the row images if they are too large to stand in the history.
+    pub(crate) chunks: Vec<[u8; 32]>,
+}
+
 /// Tables as they can be computed: a real page map and the changes to put on top of it.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
@@ -20,13 +29,14 @@ pub(crate) struct Source {
     /// The branch whose map that is, and its version.
     pub(crate) origin: (BranchId, TableVersion),
     /// Commits of live forks to put on top, outermost ancestor first.
-    pub(crate) layers: Vec<Vec<Index>>,
+    pub(crate) layers: Vec<Vec<Commit>>,
 }
 
 impl Source {
     /// Equal keys mean equal tables.
     pub(crate) fn key(&self) -> SourceKey {
-        SourceKey { origin: self.origin, layers: self.layers.clone() }
+        let indexes = |layer: &Vec<Commit>| layer.iter().map(|commit| commit.index).collect();
+        SourceKey { origin: self.origin, layers: self.layers.iter().map(indexes).collect() }
     }
 }
 
@@ -50,8 +60,8 @@ pub(crate) struct BranchTables {
     pub(crate) head: Option<PageMap>,
     /// Retained own versions, the newest is `head`.
     pub(crate) roots: BTreeMap<TableVersion, PageMap>,
-    /// Indexes of the operations that hold its own changes, in order (not kept for the root).
-    pub(crate) commits: Vec<Index>,
+    /// Its own changes, in order (not kept for the root).
+    pub(crate) commits: Vec<Commit>,
     /// Per table, the version that last changed it; `""` stands for the schema.
     pub(crate) changed: BTreeMap<String, TableVersion>,
 }
@@ -152,8 +162,8 @@ impl Tables {
         let mut source = self.at_version(origin)?;
         for (fork, version) in live {
             let commits = &self.branches.get(fork).ok_or(MissingRoot)?.commits;
-            let layer: Vec<Index> =
-                commits.iter().copied().take_while(|commit| *commit <= version.0).collect();
+            let layer: Vec<Commit> =
+                commits.iter().take_while(|commit| commit.index <= version.0).cloned().collect();
             if !layer.is_empty() {
                 source.layers.push(layer);
             }
@@ -198,7 +208,7 @@ impl Tables {
         branch: BranchId,
         version: TableVersion,
         head: Option<PageMap>,
-        changes: impl IntoIterator<Item = Index>,
+        changes: impl IntoIterator<Item = Commit>,
         changed: impl IntoIterator<Item = String>,
     ) {
         let tables = self.expect(branch);
