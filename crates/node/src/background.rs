@@ -40,10 +40,11 @@ impl Drop for Background {
     fn drop(&mut self) {
         *self.stop.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.stop.1.notify_all();
-        if let Some(thread) = self.thread.take() {
-            if thread.thread().id() != std::thread::current().id() && thread.join().is_err() {
-                tracing::error!("the node's thread panicked");
-            }
+        if let Some(thread) = self.thread.take()
+            && thread.thread().id() != std::thread::current().id()
+            && thread.join().is_err()
+        {
+            tracing::error!("the node's thread panicked");
         }
     }
 }

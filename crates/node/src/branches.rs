@@ -10,9 +10,10 @@ use crate::body::{self, Applied, Summary};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::names;
-use crate::shared::{Shared, Target};
+use crate::shared::Shared;
 use crate::streams::unexpected;
 use crate::view::{BranchInfo, ForkKind, ForkRequest, Forked, HistoryEntry, Origin, Status};
+use crate::write::Target;
 
 impl Shared {
     pub(crate) fn fork(&self, request: &ForkRequest, by: &Origin) -> Result<Forked> {
@@ -76,13 +77,11 @@ impl Shared {
     ) -> Result<u64> {
         // The first phase is the node's own: a retry of the caller's write begins a new closing.
         let inner = Origin { write: None, ..by.clone() };
-        let closing = self.submit(Operation::Closing { branch, purpose }, &inner)?.applied()?;
+        let closing = self.applied(Operation::Closing { branch, purpose }, &inner)?;
         let closing = closing.index();
         // Everything acknowledged on the branch before the closing is ordered before its end.
         self.barrier()?;
-        let ended = self
-            .submit(Operation::Discard { branch, closing }, by)
-            .and_then(|ticket| ticket.applied());
+        let ended = self.applied(Operation::Discard { branch, closing }, by);
         match ended {
             Ok(outcome) => {
                 let mut idle = self.idle.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -101,9 +100,7 @@ impl Shared {
     /// Gives a closing up. If this fails too, the branch stays closing and says so to its users.
     pub(crate) fn reopen(&self, branch: anabranch_log::BranchId, closing: Index, by: &Origin) {
         let inner = Origin { write: None, ..by.clone() };
-        let reopened = self
-            .submit(Operation::Reopen { branch, closing }, &inner)
-            .and_then(|ticket| ticket.applied());
+        let reopened = self.applied(Operation::Reopen { branch, closing }, &inner);
         if let Err(error) = reopened {
             tracing::warn!(%branch, %error, "a closing could not be given up");
         }
@@ -142,7 +139,7 @@ impl Shared {
 
     pub(crate) fn open_session(&self, by: &Origin) -> Result<u64> {
         let owner = by.actor.chars().take(limits::ACTOR_BYTES / 4).collect();
-        match self.submit_unnumbered(Operation::OpenSession { owner }, by)?.applied()? {
+        match self.unnumbered(Operation::OpenSession { owner }, by)? {
             Outcome::Session { session, .. } => Ok(session.0),
             other => Err(unexpected(&other)),
         }
@@ -151,7 +148,7 @@ impl Shared {
     pub(crate) fn close_session(&self, session: u64, by: &Origin) -> Result<()> {
         let session = SessionId(session);
         let inner = Origin { write: None, ..by.clone() };
-        self.submit_unnumbered(Operation::CloseSession { session }, &inner)?.applied()?;
+        self.unnumbered(Operation::CloseSession { session }, &inner)?;
         Ok(())
     }
 

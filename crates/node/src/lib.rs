@@ -5,7 +5,7 @@
 //! simulator, over a simulated [`anabranch_store::Disk`].
 //!
 //! Reading order: `engine` (what happens to a write, without locks or waiting), `shared` (the lock
-//! and the waiting), `recovery` (how an engine comes out of a directory), `checkpoint`; then the
+//! and the waiting), `write` (one write from number to answer), `recovery` (how an engine comes out of a directory), `checkpoint`; then the
 //! operations: `streams`, `branches`, `sql`, `live`, `diff`, `promote`; last `background`.
 
 mod background;
@@ -21,6 +21,7 @@ mod live;
 mod names;
 mod options;
 mod pages;
+mod parking;
 mod promote;
 mod reads;
 mod recovery;
@@ -32,6 +33,7 @@ mod streams;
 mod sweep;
 mod tables;
 mod view;
+mod write;
 
 pub use clock::{Clock, MonotonicClock};
 pub use error::{Error, Result};

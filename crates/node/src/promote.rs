@@ -51,6 +51,15 @@ struct Plan {
     refusal: Option<Error>,
 }
 
+/// A branch in the first phase of its promotion.
+struct Closing<'a> {
+    id: BranchId,
+    name: &'a str,
+    target: BranchId,
+    /// Index of the first phase.
+    begun: Index,
+}
+
 /// What would happen to the target's tables.
 enum Tables {
     None,
@@ -108,10 +117,12 @@ impl Shared {
         let (first, second) = (self.writers.of(first), self.writers.of(second));
         let (_first, _second) = (turn(&first), turn(&second));
         let purpose = Purpose::Promote { into: target };
-        let closing = self.submit(Operation::Closing { branch: id, purpose }, &inner(by))?;
-        let closing = closing.applied()?.index();
-        let landed =
-            self.barrier().and_then(|()| self.land(id, branch, target, closing, options, by));
+        let closing = self.applied(Operation::Closing { branch: id, purpose }, &inner(by))?;
+        let closing = closing.index();
+        let landed = self.barrier().and_then(|()| {
+            let promotion = Closing { id, name: branch, target, begun: closing };
+            self.land(&promotion, options, by)
+        });
         match &landed {
             Ok(_) => {
                 let mut idle = self.idle.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -130,13 +141,11 @@ impl Shared {
 
     fn land(
         &self,
-        id: BranchId,
-        name: &str,
-        target: BranchId,
-        closing: Index,
+        promotion: &Closing<'_>,
         options: &PromoteOptions,
         by: &Origin,
     ) -> Result<Promoted> {
+        let Closing { id, name, target, begun: closing } = *promotion;
         for attempt in 0..ATTEMPTS {
             let mut plan = self.plan(id, target, options)?;
             if let Some(refusal) = plan.refusal.take() {
@@ -159,8 +168,7 @@ impl Shared {
                 overwrite: plan.overwrite.clone(),
                 summary: plan.summary.encode(),
             };
-            let ticket = self.submit_attempt(operation, by, attempt)?;
-            match ticket.decided()? {
+            match self.decided(operation, by, attempt)? {
                 Ok(Outcome::Promoted { index, records, .. }) => {
                     return Ok(self.promoted(plan, index, records));
                 }
@@ -354,19 +362,14 @@ impl Shared {
                 (name.is_empty() || name.eq_ignore_ascii_case(table)) && *version > since
             })
         };
-        Ok(match self.reads.of(id) {
-            Some(read) => read
-                .into_iter()
-                .filter(|(table, version)| changed(table, *version))
-                .map(|(table, _)| table)
-                .collect(),
+        let Some(read) = self.reads.of(id) else {
             // Nobody here knows what was read: everything, since the fork was made.
-            None => {
-                let since = TableVersion(fork.forked_at());
-                let moved = tables.changed.iter().filter(|(_, version)| **version > since);
-                moved.map(|(table, _)| table.clone()).collect()
-            }
-        })
+            let since = TableVersion(fork.forked_at());
+            let moved = tables.changed.iter().filter(|(_, version)| **version > since);
+            return Ok(moved.map(|(table, _)| table.clone()).collect());
+        };
+        let stale = read.into_iter().filter(|(table, version)| changed(table, *version));
+        Ok(stale.map(|(table, _)| table).collect())
     }
 
     /// Names what a preview saw: everything on the fork, and on the target its tables, its checks

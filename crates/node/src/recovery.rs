@@ -265,8 +265,9 @@ fn report(repaired: &[Damage]) {
 pub(crate) fn open_error(error: OpenError) -> Error {
     let kind = match &error {
         OpenError::Locked => Kind::Locked,
-        OpenError::Missing { .. } => Kind::Unavailable,
-        OpenError::Io { .. } => Kind::Unavailable,
+        OpenError::DiskFull { .. } => Kind::DiskFull,
+        OpenError::InvalidOption { .. } => Kind::InvalidArgument,
+        OpenError::Missing { .. } | OpenError::Io { .. } => Kind::Unavailable,
         _ => Kind::Corrupt,
     };
     Error::no(kind, error.to_string()).because(error)

@@ -7,7 +7,8 @@ use anabranch_log::SessionId;
 /// Sequence numbers of one session, given out in order.
 ///
 /// Invariants: every number below the smallest in `open` (or below `next` if `open` is empty) has
-/// been answered; `open` holds only numbers below `next`; `open.len()` never exceeds `WINDOW`.
+/// been answered; `open` holds only numbers below `next`; `next` is at most `WINDOW` above the
+/// smallest number in `open`, however long its writer is kept waiting.
 #[derive(Debug, Default)]
 pub(crate) struct LocalSession {
     /// The session, once it was opened in the log.
@@ -16,9 +17,8 @@ pub(crate) struct LocalSession {
     open: BTreeSet<u64>,
 }
 
-/// Writes in flight in one local session, at most: below the log's window, so that a retry of the
-/// oldest always finds its outcome.
-pub(crate) const WINDOW: usize = 1_000;
+/// Span of unanswered numbers, at most: below the log's window, so that the log never refuses one.
+pub(crate) const WINDOW: u64 = 1_000;
 
 impl LocalSession {
     /// Starts numbering for a session that was just opened.
@@ -28,10 +28,11 @@ impl LocalSession {
 
     /// The next number and the answered low-water mark, or `None` while the window is full.
     pub(crate) fn take(&mut self) -> Option<(u64, u64)> {
-        if self.open.len() >= WINDOW {
+        let oldest = self.open.first().map_or(self.next, |first| *first);
+        if self.next - oldest >= WINDOW {
             return None;
         }
-        let answered = self.open.first().map_or(self.next, |first| *first) - 1;
+        let answered = oldest - 1;
         let seq = self.next;
         self.next += 1;
         self.open.insert(seq);
@@ -69,6 +70,8 @@ mod tests {
         }
         assert_eq!(session.take(), None);
         session.answered(500);
+        assert_eq!(session.take(), None, "the oldest write still holds the window");
+        session.answered(1);
         assert!(session.take().is_some());
     }
 }

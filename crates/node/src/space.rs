@@ -136,6 +136,7 @@ impl Space {
     }
 
     /// Sets (or, with `None`, deletes) a key if its version is `expected` (`None`: absent); returns the new index.
+    #[expect(clippy::too_many_arguments, reason = "a key, its condition and its new value")]
     pub fn cas(
         &self,
         branch: &str,

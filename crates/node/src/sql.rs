@@ -130,13 +130,15 @@ impl Shared {
         let id = names::branch(&self.lock().state, branch)?;
         let writer = self.writers.of(id);
         let _turn = turn(&writer);
-        let write = by.write;
         for attempt in 0..ATTEMPTS {
             let snapshot = self.snapshot(branch)?;
-            let origin = Origin { write, ..by.clone() };
-            match self.attempt(snapshot, sql, params, options, &origin, attempt) {
+            let mut running = Running::open(self, snapshot, options)?;
+            let result = running.run(self, sql, params)?;
+            let behind = running.snapshot.view.behind.clone();
+            match running.commit(self, by, attempt) {
+                Ok(index) => return Ok(SqlResult { index, behind, ..result }),
                 Err(error) if error.kind == Kind::TablesMoved => {}
-                other => return other,
+                Err(error) => return Err(error),
             }
         }
         Err(Error::no(Kind::TablesMoved, "the tables moved again and again under this statement"))
@@ -156,22 +158,6 @@ impl Shared {
         let result = connection.run(sql, params)?;
         self.reads.read(snapshot.branch, connection.tables_read(), snapshot.read_version());
         Ok(SqlResult { behind: behind.clone(), ..told(result, snapshot.index) })
-    }
-
-    fn attempt(
-        &self,
-        snapshot: Snapshot,
-        sql: &str,
-        params: &[Value],
-        options: &SqlOptions,
-        by: &Origin,
-        attempt: u32,
-    ) -> Result<SqlResult> {
-        let mut running = Running::open(self, snapshot, options)?;
-        let result = running.run(self, sql, params)?;
-        let behind = running.snapshot.view.behind.clone();
-        let index = running.commit(self, by, attempt)?;
-        Ok(SqlResult { index, behind, ..result })
     }
 
     pub(crate) fn begin(
@@ -247,7 +233,7 @@ impl Shared {
             let message = format!("the transaction is too large, bytes=`{}`", bytes.len());
             return Err(Error::no(Kind::TooLarge, message));
         }
-        let transaction = self.unique();
+        let transaction = self.lock().unique();
         let parts: Vec<&[u8]> = bytes.chunks(part).collect();
         let count = u32::try_from(parts.len()).expect("bounded by the size of a transaction");
         let last = self.lock().submit_parts(transaction, &parts)?;
@@ -381,8 +367,7 @@ impl LogSink<'_> {
             body: self.shared.log_body(bytes)?,
             summary: summary(&commit.steps).encode(),
         };
-        let ticket = self.shared.submit_attempt(operation, self.by, self.attempt)?;
-        match ticket.decided()? {
+        match self.shared.decided(operation, self.by, self.attempt)? {
             Ok(Outcome::Committed { index }) => Ok(index.0),
             Ok(other) => Err(unexpected(&other)),
             Err(Refusal::BaseMoved { .. }) => {

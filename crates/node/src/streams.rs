@@ -7,7 +7,7 @@ use anabranch_log::{BranchId, Index, Kind, Offset, Operation, Outcome, StreamKin
 use crate::body::Applied;
 use crate::error::{Error, Result};
 use crate::names;
-use crate::shared::{Shared, Target};
+use crate::shared::Shared;
 use crate::view::{Acknowledged, Appended, KeyValue, Origin, StreamInfo, StreamPage, StreamRecord};
 
 /// Most records or keys one call returns (inclusive).
@@ -30,26 +30,6 @@ impl Shared {
             expected: None,
             records,
         })
-    }
-
-    fn acknowledge(
-        &self,
-        branch: &str,
-        by: &Origin,
-        operation: impl FnOnce(BranchId) -> Operation,
-    ) -> Result<Acknowledged> {
-        let operation = match (self.target_of(branch, by)?, by.write) {
-            (Target::Branch(branch), _) => operation(branch),
-            (Target::Answered(_), Some(write)) => {
-                return Ok(Acknowledged { session: write.session, seq: write.seq });
-            }
-            (Target::Answered(outcome), None) => return Err(unexpected(&outcome)),
-        };
-        debug_assert!(operation.is_nil_external());
-        let ticket = self.submit(operation, by)?;
-        ticket.acknowledged()?;
-        let id = ticket.id();
-        Ok(Acknowledged { session: id.session.0, seq: id.seq })
     }
 
     pub(crate) fn append_at(
@@ -171,6 +151,7 @@ impl Shared {
         self.acknowledge(branch, by, |branch| Operation::Delete { branch, stream, key })
     }
 
+    #[expect(clippy::too_many_arguments, reason = "a key, its condition and its new value")]
     pub(crate) fn cas(
         &self,
         branch: &str,

@@ -208,7 +208,7 @@ impl Tables {
         branch: BranchId,
         version: TableVersion,
         head: Option<PageMap>,
-        changes: impl IntoIterator<Item = Commit>,
+        commits: impl IntoIterator<Item = Commit>,
         changed: impl IntoIterator<Item = String>,
     ) {
         let tables = self.expect(branch);
@@ -218,7 +218,7 @@ impl Tables {
             tables.head = Some(head);
         }
         if tables.parent.is_some() {
-            tables.commits.extend(changes);
+            tables.commits.extend(commits);
         }
         for table in changed {
             tables.changed.insert(table, version);

@@ -181,12 +181,11 @@ pub(crate) fn read(
             None => copy.content = Err(Fault::Bad("fields out of bounds")),
         }
     }
-    match manifest {
-        Some(manifest) => Ok((manifest, found)),
-        None => {
-            let bad = found.iter().find(|copy| !copy.missing()).unwrap_or(&found[0]);
-            Err(bad.error(Structure::Manifest))
-        }
+    if let Some(manifest) = manifest {
+        Ok((manifest, found))
+    } else {
+        let bad = found.iter().find(|copy| !copy.missing()).unwrap_or(&found[0]);
+        Err(bad.error(Structure::Manifest))
     }
 }
 
@@ -195,7 +194,7 @@ pub fn remove_older(disk: &dyn Disk, number: u64) -> Result<(), WriteError> {
     let names = disk.list("").map_err(|error| WriteError::io("", error))?;
     let mut removed = false;
     for name in names {
-        let leftover = name.starts_with("checkpoint-") && name.ends_with(".tmp");
+        let leftover = name.starts_with("checkpoint-") && name.strip_suffix(".tmp").is_some();
         if leftover || parse_name(&name).is_some_and(|found| found < number) {
             disk.remove(&name).map_err(|error| WriteError::io(name, error))?;
             removed = true;

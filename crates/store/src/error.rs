@@ -309,11 +309,7 @@ impl WriteError {
     /// Wraps an operating system error, telling a full disk apart from the rest.
     pub fn io(file: impl Into<String>, source: io::Error) -> Self {
         let file = file.into();
-        if disk_full(source.kind()) {
-            Self::DiskFull { file }
-        } else {
-            Self::Io { file, source }
-        }
+        if disk_full(source.kind()) { Self::DiskFull { file } } else { Self::Io { file, source } }
     }
 }
 

@@ -109,7 +109,7 @@ mod tests {
         let content = sample().encode();
         crate::format::check::golden(
             &content,
-            "05050505050505050505050505050505010000000000000004000000" ,
+            "05050505050505050505050505050505010000000000000004000000",
         );
         assert_eq!(&content[28..], b"shop");
     }

@@ -116,9 +116,7 @@ impl VoteFile {
 }
 
 /// The newest intact copy (sequence, vote, space) and both copies, without repairing.
-pub(crate) fn read(
-    disk: &dyn Disk,
-) -> Result<(u64, Vote, [u8; 16], [copies::Copy; 2]), OpenError> {
+pub(crate) fn read(disk: &dyn Disk) -> Result<(u64, Vote, [u8; 16], [copies::Copy; 2]), OpenError> {
     let mut found = copies::read(disk, NAME, envelope::VOTE)?;
     let mut newest: Option<(u64, Vote, [u8; 16])> = None;
     for copy in &mut found {
@@ -138,7 +136,10 @@ pub(crate) fn read(
             // An identity without a vote: somebody removed both files.
             Err(found[0].error(Structure::Vote))
         }
-        None => Err(found.iter().find(|copy| !copy.missing()).unwrap_or(&found[0])
+        None => Err(found
+            .iter()
+            .find(|copy| !copy.missing())
+            .unwrap_or(&found[0])
             .error(Structure::Vote)),
     }
 }

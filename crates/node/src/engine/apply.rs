@@ -16,6 +16,14 @@ use super::{Engine, Fence};
 use crate::body::{self, Applied, INLINE_CHANGES};
 use crate::tables::{Commit, Source};
 
+/// An operation with its place.
+#[derive(Clone, Copy)]
+struct Ordered<'a> {
+    entry: &'a Entry,
+    digest: Digest,
+    raft_index: RaftIndex,
+}
+
 /// A table change while it is applied.
 struct TableChange<'a> {
     /// As encoded by `anabranch_sql`; of a change that takes a fork's pages, nothing.
@@ -68,7 +76,8 @@ impl Engine {
         }
         match &applied.outcome {
             Ok(outcome) if applied.count > 0 => {
-                self.follow(&entry, &applied, outcome, before, raft_index, digest)?;
+                let ordered = Ordered { entry: &entry, digest, raft_index };
+                self.follow(&ordered, &applied, outcome, before.as_ref())?;
             }
             _ => self.discard_parts(&entry.operation),
         }
@@ -103,15 +112,14 @@ impl Engine {
     /// Follows an applied operation: page maps, hash chain, history.
     fn follow(
         &mut self,
-        entry: &Entry,
+        ordered: &Ordered<'_>,
         applied: &anabranch_log::Applied,
         outcome: &Outcome,
-        before: Option<Source>,
-        raft_index: RaftIndex,
-        digest: Digest,
+        before: Option<&Source>,
     ) -> std::result::Result<(), Fence> {
+        let Ordered { entry, digest, raft_index } = *ordered;
         let change = self.table_change(&entry.operation)?;
-        let kept = self.kept_changes(&applied.changes, change.as_deref())?;
+        let kept = kept_changes(&applied.changes, change.as_deref())?;
         let mut chunks = Vec::new();
         let inline = kept.len() <= INLINE_CHANGES;
         if !inline {
@@ -121,7 +129,7 @@ impl Engine {
         }
         let changed = TableChange { body: change.as_deref(), chunks: &chunks };
         for follow in &applied.changes {
-            self.follow_change(&entry.operation, follow, &changed, before.as_ref())?;
+            self.follow_change(&entry.operation, follow, &changed, before)?;
         }
         let stored = Entry {
             operation: body::with_body(&entry.operation, if inline { kept } else { Vec::new() }),
@@ -139,27 +147,6 @@ impl Engine {
         };
         let appended = self.history.append(&frame);
         appended.map_err(|error| Fence::new(Kind::Poisoned, error.to_string()))
-    }
-
-    /// What the history keeps of a table change: on a fork the row images, which its diff and its
-    /// promotion need; on the root branch nothing.
-    fn kept_changes(
-        &self,
-        changes: &[Change],
-        body: Option<&[u8]>,
-    ) -> std::result::Result<Vec<u8>, Fence> {
-        let on_fork = changes.iter().any(|change| {
-            matches!(change, Change::TablesCommitted { branch, .. } if *branch != BranchId::MAIN)
-        });
-        match body {
-            Some(body) if on_fork => {
-                let mut body = Body::decode(body)
-                    .map_err(|error| Fence::new(Kind::Corrupt, error.to_string()))?;
-                body.pages = None;
-                Ok(body.encode())
-            }
-            _ => Ok(Vec::new()),
-        }
     }
 
     fn put_chunk(&self, bytes: &[u8]) -> std::result::Result<[u8; 32], Fence> {
@@ -286,5 +273,22 @@ impl Engine {
             }
         };
         Ok(Some(bytes))
+    }
+}
+
+/// What the history keeps of a table change: on a fork the row images, which its diff and its
+/// promotion need; on the root branch nothing.
+fn kept_changes(changes: &[Change], body: Option<&[u8]>) -> std::result::Result<Vec<u8>, Fence> {
+    let on_fork = changes.iter().any(|change| {
+        matches!(change, Change::TablesCommitted { branch, .. } if *branch != BranchId::MAIN)
+    });
+    match body {
+        Some(body) if on_fork => {
+            let mut body =
+                Body::decode(body).map_err(|error| Fence::new(Kind::Corrupt, error.to_string()))?;
+            body.pages = None;
+            Ok(body.encode())
+        }
+        _ => Ok(Vec::new()),
     }
 }

@@ -26,6 +26,8 @@ use anabranch_store::{
 
 use crate::body;
 use crate::error::{Error, Result};
+use crate::parking::Parked;
+use crate::session::LocalSession;
 use crate::tables::{Source, Tables};
 
 /// Records in the journal buffer above which writers wait for a flush.
@@ -62,13 +64,14 @@ struct Pending {
 }
 
 /// What a waiting caller will learn.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Answer {
     /// Durable here; with one voter, complete.
     pub(crate) acknowledged: bool,
     /// Applied, or refused when applied.
     pub(crate) outcome: Option<std::result::Result<Outcome, Refusal>>,
     waiters: u32,
+    parked: Option<(Arc<Parked>, Option<u64>)>,
 }
 
 /// Why the node takes no more writes.
@@ -76,6 +79,13 @@ pub(crate) struct Answer {
 pub(crate) struct Fence {
     pub(crate) kind: Kind,
     pub(crate) message: String,
+}
+
+impl Answer {
+    /// Whether there is something left to wait for before the acknowledgement.
+    fn is_open(&self) -> bool {
+        !self.acknowledged && self.outcome.is_none() && self.parked.is_none()
+    }
 }
 
 impl Fence {
@@ -106,6 +116,19 @@ pub(crate) struct Engine {
     closing: BTreeSet<BranchId>,
     /// Whether some thread runs a flush.
     pub(crate) flushing: bool,
+    /// Flushes begun, by this process.
+    flushes: u64,
+    turn: Option<Flush>,
+    /// Parked writers not yet woken, oldest first.
+    parked: VecDeque<(WriteId, Arc<Parked>)>,
+    /// Those whose writes became durable: to be woken outside the lock.
+    served: Vec<Arc<Parked>>,
+    /// Numbers writes of callers that bring no session.
+    pub(crate) session: LocalSession,
+    /// Writes outside any session, and transactions in parts, so far in this process.
+    unnumbered: u64,
+    /// Entries decided and not yet applied, and reads that come after them, in order.
+    decided: VecDeque<Effect>,
     ready_reads: BTreeSet<u64>,
     next_ticket: u64,
     /// Set while entries from before the start are applied again.
@@ -164,6 +187,13 @@ impl Engine {
             parts,
             closing: BTreeSet::new(),
             flushing: false,
+            flushes: 0,
+            turn: None,
+            parked: VecDeque::new(),
+            served: Vec::new(),
+            session: LocalSession::default(),
+            unnumbered: 0,
+            decided: VecDeque::new(),
             ready_reads: BTreeSet::new(),
             next_ticket: 1,
             replaying: true,
@@ -196,6 +226,12 @@ impl Engine {
         }
     }
 
+    /// A number no other write or transaction gets, now or after a restart: the term leads.
+    pub(crate) fn unique(&mut self) -> u64 {
+        self.unnumbered += 1;
+        (self.raft.1.0 << 32) | self.unnumbered
+    }
+
     /// Takes a write: checked, in the journal buffer, not yet durable. Ask
     /// [`Self::answer`] for what became of it, then [`Self::forget`] it.
     pub(crate) fn submit(&mut self, prepared: &Prepared) -> Result<()> {
@@ -203,9 +239,10 @@ impl Engine {
         let id = prepared.id();
         if let Some(first) = self.state.outcome_of(id) {
             // A late retry: the journal needs no second copy of what was applied.
-            let answer = Answer { acknowledged: true, outcome: Some(first.clone()), waiters: 1 };
-            let known = self.answers.entry(id).or_insert_with(|| Answer { waiters: 0, ..answer });
-            known.waiters += 1;
+            let answer = self.answers.entry(id).or_default();
+            answer.acknowledged = true;
+            answer.outcome = Some(first.clone());
+            answer.waiters += 1;
             return Ok(());
         }
         if let Some(pending) = self.pending.get(&id) {
@@ -224,10 +261,10 @@ impl Engine {
         }
         self.state.admit(&prepared.entry)?;
         let operation = &prepared.entry.operation;
-        if let Some(branch) = operation.branch().filter(|branch| self.closing.contains(branch)) {
-            if !ends_closing(operation) {
-                return Err(Refusal::BranchClosing { branch }.into());
-            }
+        if let Some(branch) = operation.branch().filter(|branch| self.closing.contains(branch))
+            && !ends_closing(operation)
+        {
+            return Err(Refusal::BranchClosing { branch }.into());
         }
         let record =
             JournalRecord::Payload { id, digest: prepared.digest, bytes: prepared.bytes.clone() };
@@ -314,16 +351,18 @@ impl Engine {
     /// Writes down that the last flush was durable, unless something says so already: then a
     /// damaged tail can be told from an interrupted write.
     pub(crate) fn confirm_tail(&mut self) {
-        if self.journal.unconfirmed() && !self.journal.pending() {
-            if let Err(error) = self.append(&JournalRecord::Confirm) {
-                tracing::warn!(%error, "the last flush could not be confirmed");
-            }
+        if self.journal.unconfirmed()
+            && !self.journal.pending()
+            && let Err(error) = self.append(&JournalRecord::Confirm)
+        {
+            tracing::warn!(%error, "the last flush could not be confirmed");
         }
     }
 
     /// Begins a linearizable read; `None` if the state covers everything already.
     pub(crate) fn begin_read(&mut self) -> Option<u64> {
         if self.fence.is_some() || (self.pending.is_empty() && !self.replaying) {
+            // Nothing durable is unapplied: `pending` shrinks only by applying.
             return None;
         }
         let ticket = self.next_ticket;
@@ -342,15 +381,86 @@ impl Engine {
         self.pending.len() as u64
     }
 
-    /// Everything waiting for the disk.
-    pub(crate) fn take_flush(&mut self) -> Option<Flush> {
+    /// Takes the turn to run the next flush, if there is something to flush and nobody does.
+    pub(crate) fn take_turn(&mut self) -> bool {
         if self.flushing || self.fence.is_some() {
-            return None;
+            return false;
         }
-        let flush = self.journal.take_flush()?;
+        let Some(flush) = self.journal.take_flush() else { return false };
         self.buffered_bytes = 0;
         self.flushing = true;
-        Some(flush)
+        self.flushes += 1;
+        self.turn = Some(flush);
+        true
+    }
+
+    /// The caller of a write in the space's own session (if `local`) has its answer.
+    pub(crate) fn answered(&mut self, local: Option<u64>) {
+        if let Some(seq) = local {
+            self.session.answered(seq);
+        }
+    }
+
+    /// Whether a writer may sleep until its write is durable: somebody runs a flush, and will
+    /// call one of those who wait to run the next.
+    pub(crate) fn can_park(&self, id: WriteId) -> bool {
+        self.flushing && self.answers.get(&id).is_some_and(Answer::is_open)
+    }
+
+    /// Parks the caller until its write is durable. `local` is its number in the local session.
+    pub(crate) fn park(&mut self, id: WriteId, local: Option<u64>) -> Arc<Parked> {
+        let parked = Parked::here();
+        if let Some(answer) = self.answers.get_mut(&id) {
+            answer.parked = Some((Arc::clone(&parked), local));
+        }
+        self.parked.push_back((id, Arc::clone(&parked)));
+        parked
+    }
+
+    /// A parked writer to run the next flush, if there is something to flush and nobody does it.
+    pub(crate) fn call_one(&mut self) -> Option<Arc<Parked>> {
+        if self.flushing || !self.journal.pending() {
+            return None;
+        }
+        self.unpark()
+    }
+
+    /// Takes the oldest parked writer out: it will look for itself.
+    fn unpark(&mut self) -> Option<Arc<Parked>> {
+        let (id, parked) = self.parked.pop_front()?;
+        if let Some(answer) = self.answers.get_mut(&id) {
+            answer.parked = None;
+        }
+        Some(parked)
+    }
+
+    /// Parked writers to be woken: those whose writes are durable, and on a fenced node all
+    /// others, to look for themselves.
+    pub(crate) fn take_served(&mut self) -> (Vec<Arc<Parked>>, Vec<Arc<Parked>>) {
+        let answers = &self.answers;
+        self.parked.retain(|(id, _)| answers.get(id).is_some_and(|answer| answer.parked.is_some()));
+        let mut called = Vec::new();
+        if self.fence.is_some() {
+            called.extend(std::iter::from_fn(|| self.unpark()));
+        } else {
+            called.extend(self.call_one());
+        }
+        (std::mem::take(&mut self.served), called)
+    }
+
+    /// The flush whose turn was just taken.
+    pub(crate) fn flush_of_turn(&mut self) -> Flush {
+        self.turn.take().expect("the turn was taken under the same lock")
+    }
+
+    /// Number of the flush under way, or of the last one.
+    pub(crate) fn current_flush(&self) -> u64 {
+        self.flushes
+    }
+
+    /// Number of the flush that will carry what is in the buffer now.
+    pub(crate) fn next_flush(&self) -> u64 {
+        self.flushes + 1
     }
 
     /// Ends a flush and carries out what follows from it.
@@ -358,7 +468,9 @@ impl Engine {
         assert!(self.flushing, "a flush that was taken is completed once");
         self.flushing = false;
         match self.journal.complete_flush(flush, result) {
-            Ok(through) => self.step(Event::Persisted { through: Mark(through.0) }),
+            Ok(through) => {
+                self.step(Event::Persisted { through: Mark(through.0) });
+            }
             Err(poisoned) => {
                 self.fence = Some(Fence::new(Kind::Poisoned, poisoned.to_string()));
             }
@@ -371,7 +483,8 @@ impl Engine {
         self.carry_out_all(effects);
     }
 
-    /// Carries out effects in order, then what follows from them.
+    /// Carries out effects, and what follows from them. What was decided is only put into the
+    /// queue of [`Self::settle`]: whoever waits for it does that work.
     pub(crate) fn carry_out_all(&mut self, effects: Vec<Effect>) {
         let mut effects = VecDeque::from(effects);
         let mut events = VecDeque::new();
@@ -380,6 +493,10 @@ impl Engine {
                 if self.fence.is_some() {
                     return;
                 }
+                if matches!(effect, Effect::Apply { .. } | Effect::ReadReady { .. }) {
+                    self.decided.push_back(effect);
+                    continue;
+                }
                 match self.carry_out(effect) {
                     Ok(event) => events.extend(event),
                     Err(fence) => self.fence = Some(fence),
@@ -387,6 +504,28 @@ impl Engine {
             }
             let Some(event) = events.pop_front() else { return };
             effects.extend(self.replica.step(event));
+        }
+    }
+
+    /// Whether something is decided and not yet applied.
+    pub(crate) fn unsettled(&self) -> bool {
+        !self.decided.is_empty() && self.fence.is_none()
+    }
+
+    /// Applies the oldest decided entry (or lets a read look).
+    pub(crate) fn settle(&mut self) {
+        let Some(effect) = self.decided.pop_front() else { return };
+        match self.carry_out(effect) {
+            Ok(Some(event)) => self.step(event),
+            Ok(None) => {}
+            Err(fence) => self.fence = Some(fence),
+        }
+    }
+
+    /// Applies everything decided.
+    pub(crate) fn settle_all(&mut self) {
+        while self.unsettled() {
+            self.settle();
         }
     }
 
@@ -422,9 +561,7 @@ impl Engine {
             Effect::WriteEntries { batch, entries } => self.write_entries(batch, entries),
             Effect::Acknowledge { ids, .. } => {
                 for id in ids {
-                    if let Some(answer) = self.answers.get_mut(&id) {
-                        answer.acknowledged = true;
-                    }
+                    self.acknowledged(id);
                 }
                 Ok(None)
             }
@@ -441,6 +578,16 @@ impl Engine {
                 self.ready_reads.insert(ticket);
                 Ok(None)
             }
+        }
+    }
+
+    fn acknowledged(&mut self, id: WriteId) {
+        let Some(answer) = self.answers.get_mut(&id) else { return };
+        answer.acknowledged = true;
+        if let Some((parked, local)) = answer.parked.take() {
+            self.served.push(parked);
+            self.forget(id);
+            self.answered(local);
         }
     }
 

@@ -112,7 +112,9 @@ fn many_writers_share_flushes_and_lose_nothing() {
             })
         })
         .collect();
-    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    for thread in threads {
+        thread.join().unwrap();
+    }
     let all = values(&space, "main", "s");
     assert_eq!(all.len(), 800);
     for writer in 0..16 {

@@ -90,15 +90,12 @@ impl Shard {
             self.remove(oldest);
         }
         let node = Node { handle, content: Some(content), newer: NONE, older: NONE };
-        let place = match self.free.pop() {
-            Some(place) => {
-                self.nodes[place] = node;
-                place
-            }
-            None => {
-                self.nodes.push(node);
-                self.nodes.len() - 1
-            }
+        let place = if let Some(place) = self.free.pop() {
+            self.nodes[place] = node;
+            place
+        } else {
+            self.nodes.push(node);
+            self.nodes.len() - 1
         };
         self.places.insert(handle, place);
         self.link_newest(place);
@@ -184,7 +181,9 @@ mod tests {
             let key = handle(1 + (draw >> 33) % 200);
             match (draw >> 20) % 4 {
                 0 => cache.remove(key),
-                1 => cache.insert(key, vec![7; usize::try_from((draw >> 40) % 900).unwrap()].into()),
+                1 => {
+                    cache.insert(key, vec![7; usize::try_from((draw >> 40) % 900).unwrap()].into());
+                }
                 _ => drop(cache.get(key)),
             }
             assert!(cache.used() <= 20_000);

@@ -127,8 +127,7 @@ impl Index {
         }
         let next = self.by_prefix.get(&prefix(&hash)).copied().unwrap_or(NONE);
         let touched = AtomicU32::new(self.epoch);
-        let mut entry =
-            Entry { hash, location, touched, generation: 0, next, state: State::Good };
+        let mut entry = Entry { hash, location, touched, generation: 0, next, state: State::Good };
         let place = if let Some(place) = self.free.pop() {
             entry.generation = self.entries[place as usize].generation;
             self.entries[place as usize] = entry;
@@ -213,10 +212,6 @@ impl Index {
     pub(super) fn forget_pack(&mut self, number: u32) {
         self.retired.remove(&number);
         self.packs.remove(&number);
-    }
-
-    pub(super) fn pack_numbers(&self) -> Vec<u32> {
-        self.packs.keys().copied().filter(|number| !self.is_retired(*number)).collect()
     }
 
     /// A pack and its entries by offset, for its index file.

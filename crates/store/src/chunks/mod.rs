@@ -82,6 +82,8 @@ pub struct ChunkStore {
     cache: Cache,
     /// Taken before `index`, never the other way round.
     writer: Mutex<Writer>,
+    /// Held for a whole sync, so that one never answers before an earlier one has ended.
+    syncing: Mutex<()>,
 }
 
 impl ChunkStore {
@@ -192,16 +194,20 @@ impl ChunkStore {
         self.read_index().totals()
     }
 
-    /// Makes everything put so far durable. A failure of the sync itself poisons; a full disk
-    /// while writing does not.
+    /// Makes everything put so far durable; puts and reads go on meanwhile. A failure of the sync
+    /// itself poisons; a full disk while writing does not.
     pub fn sync(&self) -> Result<(), WriteError> {
-        let mut writer = self.writer();
-        if writer.poisoned() {
-            return Err(Poisoned.into());
-        }
-        self.flush(&mut writer)?;
-        writer.sync(&*self.disk)?;
-        drop(writer);
+        let _syncing = self.syncing.lock().unwrap_or_else(PoisonError::into_inner);
+        let unsynced = {
+            let mut writer = self.writer();
+            if writer.poisoned() {
+                return Err(Poisoned.into());
+            }
+            self.flush(&mut writer)?;
+            writer.take_unsynced()
+        };
+        let result = unsynced.run(&*self.disk);
+        self.writer().synced(unsynced, result)?;
         self.write_sealed_indexes()
     }
 

@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, RwLock};
 
 use super::cache::Cache;
 use super::index::{Index, Location};
-use super::pack::{self, DIR, Pack, Writer, file_name, index_name, parse_name};
+use super::pack::{DIR, Pack, Writer, file_name, index_name, parse_name};
 use super::{ChunkMark, ChunkOptions, ChunkStore, PACK_BYTES, pack_damage};
 use crate::disk::{self, Disk, DiskFile, Open, Window};
 use crate::format::chunk::{self, Header};
 use crate::format::pack_index::{Entry, PackIndex};
-use crate::format::superblock::{self, Superblock};
+use crate::format::superblock::{self};
 use crate::format::{Fault, is_zero};
 use crate::{Damage, OpenError, Structure};
 
@@ -53,6 +53,7 @@ impl ChunkStore {
             cache: Cache::new(options.cache_bytes),
             index: RwLock::new(index),
             writer: Mutex::new(Writer::new(mark, active)),
+            syncing: Mutex::new(()),
             disk,
             options,
         };
@@ -72,7 +73,7 @@ fn remove_unmarked(
         let pack = parse_name(&name, ".pack").is_some_and(|number| !mark.contains_key(&number));
         let index = parse_name(&name, ".idx")
             .is_some_and(|number| !mark.contains_key(&number) || Some(number) == newest);
-        if pack || index || name.ends_with(".tmp") {
+        if pack || index || name.strip_suffix(".tmp").is_some() {
             let path = format!("{DIR}/{name}");
             disk.remove(&path).map_err(|error| OpenError::io(path, error))?;
             removed = true;
@@ -105,7 +106,6 @@ impl Opening<'_> {
             io::ErrorKind::NotFound => pack_damage(number, 0, "the file is missing"),
             _ => self.failed(error),
         })?;
-        file.drop_cache().map_err(|error| self.failed(error))?;
         let size = file.size().map_err(|error| self.failed(error))?;
         if size < length {
             return Err(pack_damage(number, size, "the file is cut short"));
@@ -181,7 +181,8 @@ impl Opening<'_> {
     /// The entries of the index file, or why it cannot be used.
     fn read_index(&self) -> Result<Result<Vec<Entry>, Damage>, OpenError> {
         let name = index_name(self.number);
-        let unusable = |size, what| Ok(Err(Damage::new(&*name, 0, size, Structure::PackIndex, what)));
+        let unusable =
+            |size, what| Ok(Err(Damage::new(&*name, 0, size, Structure::PackIndex, what)));
         let bytes = match self.disk.open(&name, Open::Read) {
             Ok(file) => disk::read_all(&*file).map_err(|error| OpenError::io(&*name, error))?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -242,7 +243,9 @@ impl Scan {
         let header = Header::decode(self.window.get(offset, chunk::HEADER)?);
         let chunk = header.and_then(|header| {
             let fits = offset + header.size() <= self.end;
-            fits.then(|| entry(offset, header)).flatten().ok_or(Fault::Bad("reaches beyond the end"))
+            fits.then(|| entry(offset, header))
+                .flatten()
+                .ok_or(Fault::Bad("reaches beyond the end"))
         });
         let size = match &chunk {
             Ok(entry) => chunk::size(entry.length),
@@ -287,8 +290,9 @@ impl Scan {
         });
         let candidates: Vec<_> = candidates.collect();
         let by_hash = candidates.iter().find(|header| said_hash == Some(&header.hash[..]));
-        let by_length =
-            || candidates.iter().find(|header| said_length == Some(&header.length.to_le_bytes()[..]));
+        let by_length = || {
+            candidates.iter().find(|header| said_length == Some(&header.length.to_le_bytes()[..]))
+        };
         Ok(by_hash.or_else(by_length).copied())
     }
 }

@@ -49,7 +49,8 @@ pub(super) fn read(
     let read = pack.file.read_at(&mut content, start);
     let read = read.map_err(|error| ReadError::io(name(), error))?;
     if read != content.len() || chunk::hash(&content) != hash {
-        let what = if read == content.len() { "content does not match its hash" } else { "cut short" };
+        let what =
+            if read == content.len() { "content does not match its hash" } else { "cut short" };
         let (offset, size) = (offset.into(), chunk::size(length));
         return Err(ReadError::Corrupt(Damage::new(name(), offset, size, Structure::Chunk, what)));
     }
@@ -171,33 +172,30 @@ impl Writer {
         Ok(())
     }
 
-    /// Makes everything flushed durable, new names too. A failure poisons.
-    pub(super) fn sync(&mut self, disk: &dyn Disk) -> Result<(), WriteError> {
+    /// What was flushed and is not durable, to be synced without holding the writer.
+    pub(super) fn take_unsynced(&mut self) -> Unsynced {
         assert!(self.buffer.is_empty(), "the caller has flushed");
-        let dirty = std::mem::take(&mut self.dirty);
-        for (number, (pack, length)) in dirty {
-            if let Err(error) = pack.file.sync_data() {
-                self.poisoned = true;
-                return Err(WriteError::io(file_name(number), error));
-            }
+        let packs = std::mem::take(&mut self.dirty);
+        Unsynced { packs, names: std::mem::take(&mut self.names_dirty) }
+    }
+
+    /// Ends a sync. A failure poisons.
+    pub(super) fn synced(
+        &mut self,
+        unsynced: Unsynced,
+        result: Result<(), WriteError>,
+    ) -> Result<(), WriteError> {
+        self.poisoned |= result.is_err();
+        result?;
+        for (number, (_, length)) in unsynced.packs {
             self.durable.insert(number, length);
-        }
-        if std::mem::take(&mut self.names_dirty)
-            && let Err(error) = disk.sync_dir(DIR)
-        {
-            self.poisoned = true;
-            return Err(WriteError::io(DIR, error));
         }
         Ok(())
     }
 
-    /// Packs and their durable lengths. (Between a sync's file and its directory nobody asks.)
+    /// Packs and their durable lengths.
     pub(super) fn durable(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
         self.durable.iter().map(|(number, length)| (*number, *length))
-    }
-
-    pub(super) fn durable_length(&self, number: u32) -> Option<u64> {
-        self.durable.get(&number).copied()
     }
 
     pub(super) fn forget(&mut self, number: u32) {
@@ -211,6 +209,25 @@ impl Writer {
 
     pub(super) fn take_sealed(&mut self) -> Vec<u32> {
         std::mem::take(&mut self.sealed)
+    }
+}
+
+/// Packs (with their lengths) and names that wait for a sync.
+pub(super) struct Unsynced {
+    packs: BTreeMap<u32, (Arc<Pack>, u64)>,
+    names: bool,
+}
+
+impl Unsynced {
+    pub(super) fn run(&self, disk: &dyn Disk) -> Result<(), WriteError> {
+        for (number, (pack, _)) in &self.packs {
+            let synced = pack.file.sync_data();
+            synced.map_err(|error| WriteError::io(file_name(*number), error))?;
+        }
+        if self.names {
+            disk.sync_dir(DIR).map_err(|error| WriteError::io(DIR, error))?;
+        }
+        Ok(())
     }
 }
 

@@ -1,5 +1,7 @@
 //! The chunk store against crashes, damage, full disks; sweeping; many threads.
 
+#![expect(clippy::cast_possible_truncation, reason = "patterns in test data")]
+
 use std::sync::Arc;
 
 use super::*;
@@ -16,8 +18,12 @@ fn open(disk: &MemoryDisk, mark: Option<&ChunkMark>) -> ChunkStore {
 }
 
 fn content(number: u64, length: usize) -> Vec<u8> {
-    (0..length).map(|at| (at as u64).wrapping_mul(31).wrapping_add(number * 7) as u8).collect::<Vec<_>>()
-        .into_iter().enumerate().map(|(at, byte)| if at < 8 { number.to_le_bytes()[at] } else { byte })
+    (0..length)
+        .map(|at| (at as u64).wrapping_mul(31).wrapping_add(number * 7) as u8)
+        .collect::<Vec<_>>()
+        .into_iter()
+        .enumerate()
+        .map(|(at, byte)| if at < 8 { number.to_le_bytes()[at] } else { byte })
         .collect()
 }
 
@@ -177,7 +183,10 @@ fn every_flip_of_a_header_is_repaired_from_the_content() {
                 let handle = store.find(&chunk::hash(&content)).unwrap();
                 assert_eq!(*store.get(handle).unwrap(), *content);
             }
-            assert_eq!(disk.bytes("chunks/0000000001.pack"), origin.bytes("chunks/0000000001.pack"));
+            assert_eq!(
+                disk.bytes("chunks/0000000001.pack"),
+                origin.bytes("chunks/0000000001.pack")
+            );
         }
         start += chunk::size(u32::try_from(length).unwrap());
     }
@@ -240,8 +249,9 @@ fn sweeping_keeps_the_living_and_frees_the_disk() {
     let handles: Vec<_> = (0..150).map(|n| store.put(&page(n)).unwrap()).collect();
     store.sync().unwrap();
     let first_mark = store.mark();
-    let is_live = |n: usize| n % 5 == 0 || n >= 140;
-    let live = || handles.iter().enumerate().filter(|(n, _)| is_live(*n)).map(|(_, handle)| *handle);
+    let is_live = |n: usize| n.is_multiple_of(5) || n >= 140;
+    let live =
+        || handles.iter().enumerate().filter(|(n, _)| is_live(*n)).map(|(_, handle)| *handle);
     let start = store.begin_sweep();
     let swept = store.sweep(start, live()).unwrap();
     assert_eq!(swept, Swept::default(), "everything was put since the sweep before");

@@ -107,7 +107,8 @@ impl Disk for FileDisk {
 
     fn lock(&self) -> io::Result<LockGuard> {
         let path = self.root.join(LOCK_FILE);
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        let file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
         match file.try_lock() {
             Ok(()) => Ok(LockGuard::new(file)),
             Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),

@@ -21,8 +21,8 @@ use std::io;
 use std::sync::Arc;
 
 pub use file::FileDisk;
-pub(crate) use window::Window;
 pub use memory::{CrashKeeps, MemoryDisk};
+pub(crate) use window::Window;
 
 /// How to open a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

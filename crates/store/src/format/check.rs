@@ -3,7 +3,7 @@
 /// Compares with the bytes written down in the test (CRC and hash excluded by the caller's choice
 /// of prefix: `expected` may be shorter than `bytes`).
 pub(crate) fn golden(bytes: &[u8], expected: &str) {
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex = bytes.iter().fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"));
     assert!(hex.starts_with(expected), "\n   bytes {hex}\nexpected {expected}");
 }
 

@@ -87,10 +87,7 @@ mod tests {
     #[test]
     fn golden() {
         let header = Header { length: 5, hash: [9; 32] };
-        check::golden(
-            &header.encode(),
-            "414e424b010000000500000009090909090909090909090909090909",
-        );
+        check::golden(&header.encode(), "414e424b010000000500000009090909090909090909090909090909");
     }
 
     #[test]

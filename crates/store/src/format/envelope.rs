@@ -83,7 +83,9 @@ mod tests {
         for content in [&b""[..], b"x", &[0; 300]] {
             let bytes = encode(MANIFEST, content);
             assert_eq!(decode(MANIFEST, &bytes), Ok(content));
-            check::every_flip_and_cut(&bytes, |bytes| decode(MANIFEST, bytes).ok().map(<[u8]>::len));
+            check::every_flip_and_cut(&bytes, |bytes| {
+                decode(MANIFEST, bytes).ok().map(<[u8]>::len)
+            });
             let mut longer = bytes.clone();
             longer.push(0);
             assert!(decode(MANIFEST, &longer).is_err(), "trailing bytes are refused");

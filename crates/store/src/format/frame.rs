@@ -17,7 +17,7 @@
 //! | 112 | length | body |
 
 use super::fields::{Build, Fields};
-use super::{Fault, VERSION_WRITTEN, accepts, crc32c, is_zero, padded};
+use super::{Fault, NUMBER_END, VERSION_WRITTEN, accepts, crc32c, is_zero, padded};
 
 pub(crate) const HEADER: usize = 112;
 
@@ -82,8 +82,8 @@ impl Header {
             };
             fields.zeros::<4>()?;
             fields.end()?;
-            header.first.checked_add(header.count)?;
-            (header.first > 0).then_some(header)
+            let bounded = header.first.max(header.count) < NUMBER_END;
+            (bounded && header.first > 0).then_some(header)
         };
         rest().ok_or(Fault::Bad("fields out of bounds"))
     }

@@ -21,9 +21,10 @@
 
 use super::fields::{Build, Fields};
 use super::record::Kind;
-use super::{Fault, VERSION_WRITTEN, accepts, crc32c, is_zero};
+use super::{Fault, NUMBER_END, VERSION_WRITTEN, accepts, crc32c, is_zero};
 
-pub(crate) const SIZE: usize = 64;
+pub(crate) const BYTES: u32 = 64;
+pub(crate) const SIZE: usize = BYTES as usize;
 
 const MAGIC: [u8; 4] = *b"ANBN";
 const _: () = assert!(512 % SIZE == 0);
@@ -94,6 +95,7 @@ impl Identifier {
             fields.end()?;
             let plausible = identifier.place < identifier.count
                 && identifier.ordinal > u64::from(identifier.place)
+                && identifier.ordinal.max(identifier.flush) < NUMBER_END
                 && (!identifier.kind.is_empty() || identifier.length == 0);
             plausible.then_some(identifier)
         };

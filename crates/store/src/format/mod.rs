@@ -47,6 +47,10 @@ impl Fault {
     }
 }
 
+/// Ordinals, flush numbers and indexes on disk stay below this, so that adding to one never
+/// overflows, whatever the bytes say.
+pub(crate) const NUMBER_END: u64 = 1 << 62;
+
 /// Structures in segments and packs start at multiples of this.
 pub(crate) const ALIGN: u64 = 8;
 

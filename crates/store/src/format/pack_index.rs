@@ -11,7 +11,7 @@
 //! | 16 | 40 each | BLAKE3 32, offset of the chunk header u32, length of the content u32 |
 
 use super::fields::{Fields, count32};
-use super::{Fault, envelope};
+use super::{Fault, chunk, envelope};
 
 const ENTRY: usize = 40;
 
@@ -56,11 +56,10 @@ impl PackIndex {
             }
             let entries = (0..count)
                 .map(|_| {
-                    Some(Entry {
-                        hash: fields.array()?,
-                        offset: fields.u32()?,
-                        length: fields.u32()?,
-                    })
+                    let (hash, offset, length) = (fields.array()?, fields.u32()?, fields.u32()?);
+                    let fits = (1..=chunk::CONTENT_MAX).contains(&length)
+                        && u64::from(offset) + chunk::size(length) <= bytes;
+                    fits.then_some(Entry { hash, offset, length })
                 })
                 .collect::<Option<Vec<_>>>()?;
             Some(Self { pack, bytes, entries })

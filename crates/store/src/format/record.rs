@@ -20,11 +20,12 @@
 //! in the next one.
 
 use super::fields::{Build, Fields};
-use super::{Fault, VERSION_WRITTEN, accepts, crc32c, is_zero, padded};
+use super::{Fault, NUMBER_END, VERSION_WRITTEN, accepts, crc32c, is_zero, padded};
 use crate::journal::JournalRecord;
 use crate::{Digest, SessionId, WriteId};
 
-pub(crate) const HEADER: usize = 40;
+pub(crate) const HEADER_BYTES: u32 = 40;
+pub(crate) const HEADER: usize = HEADER_BYTES as usize;
 /// The longest prefix before the bytes of the caller.
 pub(crate) const PREFIX_MAX: usize = 56;
 
@@ -128,7 +129,8 @@ impl Header {
                 crc: fields.u32()?,
             };
             fields.end()?;
-            (header.ordinal > u64::from(header.place)).then_some(header)
+            let bounded = header.ordinal.max(header.flush) < NUMBER_END;
+            (bounded && header.ordinal > u64::from(header.place)).then_some(header)
         };
         rest().ok_or(Fault::Bad("fields out of bounds"))
     }

@@ -19,7 +19,7 @@
 //! once, before the file gets its name.
 
 use super::fields::{Build, Fields};
-use super::{Fault, VERSION_WRITTEN, accepts, crc32c, is_zero};
+use super::{Fault, NUMBER_END, VERSION_WRITTEN, accepts, crc32c, is_zero};
 
 pub(crate) const SIZE: usize = 128;
 pub(crate) const AREA: usize = 4096;
@@ -120,7 +120,10 @@ impl Superblock {
             };
             fields.zeros::<36>()?;
             fields.end()?;
-            Some(superblock)
+            let Self { number, size, first, prior, .. } = superblock;
+            let bounded =
+                number > 0 && number < u32::MAX && size.max(first).max(prior) < NUMBER_END;
+            bounded.then_some(superblock)
         };
         rest().ok_or(short)
     }
@@ -136,8 +139,7 @@ pub(crate) struct Area {
 
 /// Reads both copies of an area.
 pub(crate) fn read_area(kind: Kind, area: &[u8]) -> Area {
-    let copies =
-        COPIES.map(|at| Superblock::decode(kind, area.get(at..).unwrap_or_default()));
+    let copies = COPIES.map(|at| Superblock::decode(kind, area.get(at..).unwrap_or_default()));
     let bad = COPIES
         .iter()
         .zip(&copies)

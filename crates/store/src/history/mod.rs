@@ -8,7 +8,7 @@
 //!
 //! Invariants:
 //! - `frame.first` is [`History::next`] at the time of the append; `next` grows by `frame.count`.
-//! - `frame.chain` is [`chain::next`](crate::chain::next) of the link before it.
+//! - `frame.chain` is [`chain::next`] of the link before it.
 //! - The superblock of a segment holds the bytes of all segments before it, so that none can
 //!   become shorter unnoticed.
 //!
@@ -99,6 +99,8 @@ pub struct History {
     shared: RwLock<Shared>,
     /// Taken before `shared`, never the other way round.
     writer: Mutex<Writer>,
+    /// Held for a whole sync, so that one never answers before an earlier one has ended.
+    syncing: Mutex<()>,
 }
 
 /// What readers need.
@@ -319,27 +321,33 @@ impl History {
         })
     }
 
-    /// Makes everything appended so far durable. A failure of the sync itself poisons; a full disk
-    /// while writing does not.
+    /// Makes everything appended so far durable; appends and reads go on meanwhile. A failure of
+    /// the sync itself poisons; a full disk while writing does not.
     pub fn sync(&self) -> Result<(), WriteError> {
-        let mut writer = self.writer();
-        if writer.poisoned {
-            return Err(Poisoned.into());
-        }
-        self.write_tail(&mut writer)?;
-        let mark = self.read_shared().mark();
-        for (number, segment) in std::mem::take(&mut writer.dirty) {
-            if let Err(error) = segment.file.sync_data() {
-                writer.poisoned = true;
-                return Err(WriteError::io(file_name(number), error));
+        let _syncing = self.syncing.lock().unwrap_or_else(PoisonError::into_inner);
+        let (dirty, names_dirty, mark) = {
+            let mut writer = self.writer();
+            if writer.poisoned {
+                return Err(Poisoned.into());
             }
-        }
-        if std::mem::take(&mut writer.names_dirty)
-            && let Err(error) = self.disk.sync_dir(DIR)
-        {
-            writer.poisoned = true;
-            return Err(WriteError::io(DIR, error));
-        }
+            self.write_tail(&mut writer)?;
+            let dirty = std::mem::take(&mut writer.dirty);
+            (dirty, std::mem::take(&mut writer.names_dirty), self.read_shared().mark())
+        };
+        let run = || -> Result<(), WriteError> {
+            for (number, segment) in &dirty {
+                let synced = segment.file.sync_data();
+                synced.map_err(|error| WriteError::io(file_name(*number), error))?;
+            }
+            if names_dirty {
+                self.disk.sync_dir(DIR).map_err(|error| WriteError::io(DIR, error))?;
+            }
+            Ok(())
+        };
+        let result = run();
+        let mut writer = self.writer();
+        writer.poisoned |= result.is_err();
+        result?;
         writer.durable = mark;
         Ok(())
     }
@@ -437,11 +445,15 @@ impl Reading<'_> {
                 }
                 let (_, window) = self.window.as_mut().expect("just set");
                 window.extend_end(end);
-                let header = frame::Header::decode(window.get(offset, frame::HEADER).map_err(failed)?)
-                    .map_err(|fault| corrupt(fault.what()))?;
+                let header =
+                    frame::Header::decode(window.get(offset, frame::HEADER).map_err(failed)?)
+                        .map_err(|fault| corrupt(fault.what()))?;
                 let size = usize::try_from(header.size()).unwrap_or(usize::MAX);
                 if wanted >= header.end() && wanted > 0 {
-                    return Ok(Step::Before(Cursor { segment: number, offset: offset + header.size() }));
+                    return Ok(Step::Before(Cursor {
+                        segment: number,
+                        offset: offset + header.size(),
+                    }));
                 }
                 window.get(offset, size).map_err(failed)?
             }

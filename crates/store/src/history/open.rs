@@ -53,8 +53,8 @@ impl History {
             if *size > end {
                 file.set_size(end).and_then(|()| file.sync_data()).map_err(failed)?;
             }
-            let segment =
-                Segment::found(number, file.clone(), superblock.first, end, last).map_err(failed)?;
+            let segment = Segment::found(number, file.clone(), superblock.first, end, last)
+                .map_err(failed)?;
             segments.insert(number, Arc::new(segment));
             if !last {
                 prior += end;
@@ -70,8 +70,13 @@ impl History {
             names_dirty: false,
             poisoned: false,
         };
-        let history =
-            Self { disk, options, shared: RwLock::new(shared), writer: Mutex::new(writer) };
+        let history = Self {
+            disk,
+            options,
+            shared: RwLock::new(shared),
+            writer: Mutex::new(writer),
+            syncing: Mutex::new(()),
+        };
         Ok((history, repaired))
     }
 }
@@ -109,7 +114,6 @@ fn open_segment(
         io::ErrorKind::NotFound => damaged(number, 0, "the file is missing"),
         _ => failed(error),
     })?;
-    file.drop_cache().map_err(failed)?;
     let mut area = vec![0; superblock::AREA];
     file.read_at(&mut area, 0).map_err(failed)?;
     let read = superblock::read_area(superblock::Kind::History, &area);

@@ -1,5 +1,7 @@
 //! The history against crashes, damage, full disks; reading by index.
 
+#![expect(clippy::cast_possible_truncation, reason = "patterns in test data")]
+
 use super::*;
 use crate::OpenError;
 use crate::disk::{CrashKeeps, MemoryDisk};

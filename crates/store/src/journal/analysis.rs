@@ -76,7 +76,7 @@ fn newest(segments: &[&Scanned]) -> Newest {
         let Some(base) = segment.scan.base else { continue };
         for slot in &segment.scan.slots {
             let Some((flush, place, count)) = slot.flush() else { continue };
-            let first = (base + u64::from(slot.slot)).saturating_sub(place.into());
+            let first = (base + u64::from(slot.number)).saturating_sub(place.into());
             if flush > newest.flush {
                 newest = Newest { flush, first, count };
             } else if flush == newest.flush {
@@ -117,11 +117,11 @@ pub(crate) fn analyse(segments: &[&Scanned]) -> Analysis {
             missing = missing.or(Some((expected, base, segment.number)));
         }
         for slot in &segment.scan.slots {
-            let ordinal = base + u64::from(slot.slot);
+            let ordinal = base + u64::from(slot.number);
             next = Some(ordinal + 1);
             if let Ok((header, summary)) = &slot.record {
                 let at = position(segment.number, slot, header);
-                analysis.kept.push(Kept { at, slot: slot.slot, summary: *summary });
+                analysis.kept.push(Kept { at, slot: slot.number, summary: *summary });
             }
             if slot.record.is_err() || !slot.agree() {
                 let (segment, geometry) = (segment.number, segment.geometry);
@@ -133,7 +133,7 @@ pub(crate) fn analyse(segments: &[&Scanned]) -> Analysis {
     let incomplete = gone || is_incomplete(&odd, newest, next.unwrap_or(1));
     for odd in &odd {
         let confirmed = odd.ordinal < newest.first;
-        let row = decide(&facts(odd.slot, confirmed, incomplete && !confirmed));
+        let row = decide(facts(odd.slot, confirmed, incomplete && !confirmed));
         analysis.carry_out(row, odd, newest);
         if analysis.stop.is_some() {
             break;
@@ -179,7 +179,7 @@ impl Analysis {
     fn carry_out(&mut self, row: &'static Row, odd: &Odd<'_>, newest: Newest) {
         let Odd { segment, geometry, ordinal, slot } = odd;
         let file = file_name(*segment);
-        let in_slot = geometry.slot_offset(slot.slot);
+        let in_slot = geometry.slot_offset(slot.number);
         let at_record =
             Damage::new(&*file, slot.offset.into(), slot.extent.into(), Structure::Record, row.why);
         match row.action {
@@ -212,13 +212,13 @@ impl Analysis {
                 });
                 let at = position(*segment, slot, &header);
                 let place = self.kept.partition_point(|kept| kept.at.ordinal.0 < *ordinal);
-                self.kept.insert(place, Kept { at, slot: slot.slot, summary });
+                self.kept.insert(place, Kept { at, slot: slot.number, summary });
             }
             Action::Damaged => self.damaged.push(at_record),
             Action::Cut | Action::SetAside => {
                 self.stop = Some(Stop {
                     segment: *segment,
-                    slot: slot.slot,
+                    slot: slot.number,
                     offset: slot.offset,
                     ordinal: *ordinal,
                     row,
@@ -230,7 +230,14 @@ impl Analysis {
     }
 
     /// Ordinals that should lie between two segments and do not.
-    fn bridge(&mut self, segments: &[&Scanned], expected: u64, base: u64, number: u32, newest: Newest) {
+    fn bridge(
+        &mut self,
+        segments: &[&Scanned],
+        expected: u64,
+        base: u64,
+        number: u32,
+        newest: Newest,
+    ) {
         if base < expected || expected < newest.first {
             let what = "records before this segment are missing";
             self.damaged.push(Damage::new(file_name(number), 0, 0, Structure::Segment, what));
@@ -242,7 +249,7 @@ impl Analysis {
         else {
             return;
         };
-        let row = decide(&Facts {
+        let row = decide(Facts {
             record: Presence::Absent,
             identifier: Presence::Absent,
             agree: false,
@@ -250,7 +257,7 @@ impl Analysis {
             confirmed: false,
             incomplete: true,
         });
-        let slot = before.scan.slots.last().map_or(0, |slot| slot.slot + 1);
+        let slot = before.scan.slots.last().map_or(0, |slot| slot.number + 1);
         let offset = before.scan.end;
         let damage =
             Damage::new(file_name(before.number), offset.into(), 0, Structure::Record, row.why);

@@ -219,10 +219,10 @@ impl Journal {
         if length > limit {
             return Err(AppendError::TooLarge { length, limit });
         }
-        if !self.fits(length) {
+        // More than once only when a spare of an earlier, smaller configuration comes first.
+        while !self.fits(length) {
             self.roll()?;
         }
-        assert!(self.fits(length), "an empty segment holds every record that is not too large");
         self.confirmed = summary.kind() == Kind::Confirm;
         Ok(self.write(&summary, prefix.as_slice(), bytes))
     }
@@ -332,6 +332,7 @@ impl Journal {
 
     /// Ends a flush with the result of its run; returns the newest durable ordinal (inclusive). An
     /// error poisons the journal: what the flush wrote is unknown from then on.
+    #[expect(clippy::needless_pass_by_value, reason = "taking the flush back is the contract")]
     pub fn complete_flush(
         &mut self,
         flush: Flush,
@@ -387,8 +388,8 @@ impl Journal {
     /// [`Self::install_segment`].
     pub fn segment_job(&mut self) -> Option<SegmentJob> {
         let geometry = self.current.geometry;
-        let half_full = self.offset > geometry.identifiers_start() / 2
-            || self.slot > geometry.slots() / 2;
+        let half_full =
+            self.offset > geometry.identifiers_start() / 2 || self.slot > geometry.slots() / 2;
         (half_full && self.spares.is_empty()).then(|| self.new_job()).flatten()
     }
 
@@ -436,8 +437,7 @@ impl Journal {
     /// them. Never removes the current segment, nor one after which nothing is durable yet.
     pub fn remove_segments_before(&mut self, ordinal: Ordinal) -> Result<u64, WriteError> {
         let mut removed = 0;
-        loop {
-            let Some((&number, known)) = self.segments.first_key_value() else { break };
+        while let Some((&number, known)) = self.segments.first_key_value() {
             let Some((_, last)) = known.ordinals else { break };
             if last >= ordinal.0 || last >= self.durable || number == self.current.number {
                 break;

@@ -14,11 +14,11 @@ use super::scan::scan;
 use super::segment::{self, DATA_START, DIR, Geometry, Segment, aside_name, file_name, parse_name};
 use super::{Journal, JournalOptions, JournalRecord, Known, Ordinal, Recovered, SegmentJob, Torn};
 use crate::disk::{self, Disk, Open};
+use crate::format::Fault;
 use crate::format::envelope;
 use crate::format::identifier;
 use crate::format::record::{Kind, Summary};
 use crate::format::superblock::{self, Superblock};
-use crate::format::Fault;
 use crate::recovery::Action;
 use crate::{AppendError, Damage, OpenError, Structure};
 
@@ -102,7 +102,8 @@ impl Journal {
         for kept in &analysis.kept {
             let ordinal = kept.at.ordinal.0;
             if let Some(known) = segments.get_mut(&kept.at.segment) {
-                known.ordinals = Some((known.ordinals.map_or(ordinal, |(first, _)| first), ordinal));
+                known.ordinals =
+                    Some((known.ordinals.map_or(ordinal, |(first, _)| first), ordinal));
             }
         }
         let Some(known) = segments.get(&current) else {
@@ -163,7 +164,7 @@ fn segment_numbers(disk: &dyn Disk) -> Result<Vec<u32>, OpenError> {
     let names = disk.list(DIR).map_err(|error| OpenError::io(DIR, error))?;
     let mut numbers = Vec::new();
     for name in names {
-        if name.ends_with(".tmp") {
+        if name.strip_suffix(".tmp").is_some() {
             let path = format!("{DIR}/{name}");
             disk.remove(&path).map_err(|error| OpenError::io(path, error))?;
         } else {
@@ -181,7 +182,7 @@ fn segment_numbers(disk: &dyn Disk) -> Result<Vec<u32>, OpenError> {
 
 fn asides(disk: &dyn Disk) -> Result<Vec<String>, OpenError> {
     let names = disk.list(DIR).map_err(|error| OpenError::io(DIR, error))?;
-    let asides = names.into_iter().filter(|name| name.ends_with(".aside"));
+    let asides = names.into_iter().filter(|name| name.strip_suffix(".aside").is_some());
     Ok(asides.map(|name| format!("{DIR}/{name}")).collect())
 }
 
@@ -255,7 +256,9 @@ fn set_aside(
     recovered: &mut Recovered,
 ) -> Result<(), OpenError> {
     for opened in opened.iter().filter(|opened| opened.segment.number >= stop.segment) {
-        let Some(remains) = remains(opened, (stop.segment, stop.slot, stop.offset)) else { continue };
+        let Some(remains) = remains(opened, (stop.segment, stop.slot, stop.offset)) else {
+            continue;
+        };
         let name = aside_name(opened.segment.number, stop.ordinal);
         let failed = |error| OpenError::io(aside_name(opened.segment.number, stop.ordinal), error);
         let mut content = opened.segment.number.to_le_bytes().to_vec();
@@ -289,7 +292,7 @@ fn remains(opened: &Opened, (number, slot, offset): (u32, u32, u32)) -> Option<R
     };
     let scan = &opened.scanned.scan;
     let start = opened.segment.geometry.identifiers_start();
-    let size = identifier::SIZE as u32;
+    let size = identifier::BYTES;
     let identifiers = (start + slot * size, start + scan.slots_used.max(slot) * size);
     let data = (offset, scan.data_used.max(offset));
     let any = data.0 < data.1 || identifiers.0 < identifiers.1;
@@ -398,4 +401,3 @@ impl Recovered {
         }
     }
 }
-

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use super::segment::{DATA_START, Geometry};
 use crate::format::identifier::{self, Identifier};
-use crate::format::record::{self, Header, Summary};
+use crate::format::record::{self, Header, Kind, Summary};
 use crate::format::{ALIGN, Fault, nonzero_extent};
 use crate::recovery::Presence;
 
 /// One slot of a segment: a record, its identifier, and what is known of both.
 #[derive(Clone, Debug)]
 pub(crate) struct Slot {
-    pub(crate) slot: u32,
+    pub(crate) number: u32,
     /// Where the record starts, and how many bytes are its (up to the next known structure).
     pub(crate) offset: u32,
     pub(crate) extent: u32,
@@ -184,17 +184,25 @@ impl Scanner<'_> {
             };
             let (next_slot, next) = match size {
                 Some(size) => (slot + 1, offset + size),
-                None => self.resume(slot, offset).unwrap_or((
-                    self.geometry.slots(),
-                    self.data_used.max(offset),
-                )),
+                None => self
+                    .resume(slot, offset)
+                    .unwrap_or((self.geometry.slots(), self.data_used.max(offset))),
             };
-            slots.push(Slot { slot, offset, extent: next - offset, record, identifier });
+            // Nothing belongs to a segment after its seal.
+            let sealed = match (&record, &identifier) {
+                (Ok((header, _)), _) => header.kind == Kind::Seal,
+                (Err(_), Ok(identifier)) => identifier.kind == Kind::Seal,
+                (Err(_), Err(_)) => false,
+            };
+            slots.push(Slot { number: slot, offset, extent: next - offset, record, identifier });
+            if sealed {
+                return (slots, next);
+            }
             for missing in slot + 1..next_slot.min(as_u32(self.identifiers.len())) {
                 let identifier = self.identifiers[missing as usize];
                 let record = Err(Fault::Bad("its place is not known"));
                 let identifier = identifier.and(Err(Fault::Bad("its record is not known")));
-                slots.push(Slot { slot: missing, offset: next, extent: 0, record, identifier });
+                slots.push(Slot { number: missing, offset: next, extent: 0, record, identifier });
             }
             (slot, offset) = (next_slot, next);
         }

@@ -50,17 +50,17 @@ impl Geometry {
     }
 
     pub(crate) fn slots(self) -> u32 {
-        self.bytes / 4 / identifier::SIZE as u32
+        self.bytes / 4 / identifier::BYTES
     }
 
     pub(crate) fn slot_offset(self, slot: u32) -> u32 {
         assert!(slot < self.slots());
-        self.identifiers_start() + slot * identifier::SIZE as u32
+        self.identifiers_start() + slot * identifier::BYTES
     }
 
     /// Largest content of a record: it must fit beside a seal in an empty segment.
     pub(crate) fn content_max(self) -> u32 {
-        self.identifiers_start() - DATA_START - 2 * record::HEADER as u32
+        self.identifiers_start() - DATA_START - 2 * record::HEADER_BYTES
     }
 }
 
@@ -120,8 +120,12 @@ impl SegmentJob {
     fn create(&self, name: &str, temporary: &str) -> io::Result<PreparedSegment> {
         let geometry = self.geometry;
         let file = self.disk.open(temporary, Open::Create)?;
-        let block =
-            Superblock::plain(superblock::Kind::Journal, self.number, self.space, geometry.bytes().into());
+        let block = Superblock::plain(
+            superblock::Kind::Journal,
+            self.number,
+            self.space,
+            geometry.bytes().into(),
+        );
         file.write_at(&block.area(), 0)?;
         file.zero_fill(DATA_START.into(), geometry.bytes().into())?;
         file.sync_data()?;
@@ -147,7 +151,7 @@ mod tests {
         for bytes in [BYTES_MIN, 16 << 20, BYTES_MAX] {
             let geometry = Geometry::new(bytes.into()).unwrap();
             let last = geometry.slot_offset(geometry.slots() - 1);
-            assert_eq!(last + identifier::SIZE as u32, bytes);
+            assert_eq!(last + identifier::BYTES, bytes);
             assert!(geometry.identifiers_start() > DATA_START);
         }
         for bytes in [0, BYTES_MIN - 1, BYTES_MIN + 4096, BYTES_MAX + BYTES_MIN] {

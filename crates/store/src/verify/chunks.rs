@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{Context, Severity, Walk, read_file};
-use crate::chunks::open::Scan;
+use crate::chunks::open::{Found, Scan};
 use crate::chunks::pack::{DIR, file_name, parse_name};
 use crate::chunks::{ChunkMark, padding};
 use crate::format::chunk;
@@ -11,22 +11,38 @@ use crate::format::pack_index::PackIndex;
 use crate::format::superblock;
 use crate::{Damage, OpenError, Structure};
 
+/// Contents seen so far, by hash.
+#[derive(Default)]
+struct Held {
+    intact: BTreeSet<[u8; 32]>,
+    /// With the place of the finding.
+    damaged: Vec<([u8; 32], usize)>,
+}
+
 impl Walk {
     pub(super) fn chunks(&mut self, context: &Context<'_>) -> Result<(), OpenError> {
         let none = ChunkMark::default();
         let mark = context.manifest.as_ref().map_or(&none, |manifest| &manifest.chunks);
         let names = context.disk.list(DIR).map_err(|error| OpenError::io(DIR, error))?;
         let mut seen = BTreeSet::new();
+        let mut held = Held::default();
         for name in &names {
             let path = format!("{DIR}/{name}");
             if let Some(number) = parse_name(name, ".pack") {
                 seen.insert(number);
                 let length = mark.packs.iter().find(|(marked, _)| *marked == number);
-                self.pack(context, &path, number, length.map(|(_, length)| *length))?;
+                self.pack(context, &path, number, length.map(|(_, length)| *length), &mut held)?;
             } else if parse_name(name, ".idx").is_none() {
                 let (_, bytes) = read_file(context.disk, &path)?;
                 self.file(&path, bytes.len() as u64);
                 self.stray(&path, bytes.len() as u64);
+            }
+        }
+        // Damaged content that was put again since is whole elsewhere.
+        for (hash, finding) in held.damaged {
+            let finding = &mut self.report.findings[finding];
+            if held.intact.contains(&hash) {
+                finding.severity = finding.severity.min(Severity::Repairable);
             }
         }
         for name in names {
@@ -52,14 +68,17 @@ impl Walk {
         path: &str,
         number: u32,
         marked: Option<u64>,
+        held: &mut Held,
     ) -> Result<(), OpenError> {
         let (file, bytes) = read_file(context.disk, path)?;
         let size = bytes.len() as u64;
         self.file(path, size);
-        let superblock = self.superblock(superblock::Kind::Pack, path, &bytes, context.space);
+        let worst = if marked.is_some() { Severity::Damage } else { Severity::Note };
+        let kind = superblock::Kind::Pack;
+        let superblock = self.superblock(kind, (path, &bytes), context.space, worst);
         if superblock.is_some_and(|superblock| superblock.number != number) {
             let what = "the pack of another number";
-            self.found(Severity::Damage, Damage::new(path, 0, size, Structure::Pack, what));
+            self.found(worst, Damage::new(path, 0, size, Structure::Pack, what));
         }
         let needed = marked.unwrap_or(0);
         if size < needed {
@@ -72,38 +91,47 @@ impl Walk {
             let mut scan = Scan::new(file.clone(), end);
             scan.skip_to(start);
             while let Some(found) = scan.next().map_err(failed)? {
+                let whole = scan.bytes(&found).map_err(failed)?;
+                let intact = found.chunk.as_ref().is_ok_and(|entry| {
+                    let end = chunk::HEADER + entry.length as usize;
+                    let bytes = whole.get(chunk::HEADER..end);
+                    bytes.is_some_and(|bytes| chunk::hash(bytes) == entry.hash)
+                });
                 let needed = found.offset < needed;
-                let (offset, length) = (found.offset, found.size);
-                let content = scan.bytes(&found).map_err(failed)?;
-                let what = match &found.chunk {
-                    Err(fault) => Some(fault.what()),
-                    Ok(entry) => {
-                        let end = chunk::HEADER + entry.length as usize;
-                        let intact = content
-                            .get(chunk::HEADER..end)
-                            .is_some_and(|content| chunk::hash(content) == entry.hash);
-                        (!intact).then_some("content does not match its hash")
-                    }
-                };
-                let Some(what) = what else {
-                    let gap = padding(&bytes, &found);
+                if intact {
+                    let severity = if needed { Severity::Unused } else { Severity::Note };
+                    let (offset, gap) = padding(&bytes, &found);
+                    self.unused(severity, path, offset, gap);
+                    let (offset, length) = (found.offset, found.size);
                     self.intact(path, offset, length, Structure::Chunk, || {
                         format!("chunk of {length} bytes")
                     });
-                    let severity = if needed { Severity::Unused } else { Severity::Note };
-                    self.unused(severity, path, gap.0, gap.1);
-                    continue;
-                };
-                let saved = found.chunk.is_err() && scan.salvage(&found).map_err(failed)?.is_some();
-                let severity = match (needed, saved) {
-                    (false, _) => Severity::Note,
-                    (true, true) => Severity::Repairable,
-                    (true, false) => Severity::Damage,
-                };
-                self.found(severity, Damage::new(path, offset, length, Structure::Chunk, what));
+                    held.intact.extend(found.chunk.ok().map(|entry| entry.hash));
+                } else {
+                    let saved =
+                        found.chunk.is_err() && scan.salvage(&found).map_err(failed)?.is_some();
+                    let severity = match (needed, saved) {
+                        (false, _) => Severity::Note,
+                        (true, true) => Severity::Repairable,
+                        (true, false) => Severity::Damage,
+                    };
+                    self.bad_chunk(path, severity, &found, held);
+                }
             }
         }
         Ok(())
+    }
+
+    fn bad_chunk(&mut self, path: &str, severity: Severity, found: &Found, held: &mut Held) {
+        let what = match &found.chunk {
+            Ok(entry) => {
+                held.damaged.push((entry.hash, self.report.findings.len()));
+                "content does not match its hash"
+            }
+            Err(fault) => fault.what(),
+        };
+        let damage = Damage::new(path, found.offset, found.size, Structure::Chunk, what);
+        self.found(severity, damage);
     }
 
     fn pack_index(
@@ -122,7 +150,7 @@ impl Walk {
             Ok(index) if index.pack != number => Some("the index of another pack"),
             Ok(index) => match sealed {
                 Some(length) if index.bytes != length => Some("the index of another length"),
-                Some(_) if !self.index_fits(context, &index)? => {
+                Some(_) if !index_fits(context, &index) => {
                     Some("the pack does not hold what the index says")
                 }
                 _ => None,
@@ -133,24 +161,21 @@ impl Walk {
             Some(what) => {
                 self.found(severity, Damage::new(path, 0, size, Structure::PackIndex, what));
             }
-            None => self.intact(&path, 0, size, Structure::PackIndex, || {
-                format!("index of pack {number}")
-            }),
+            None => self
+                .intact(&path, 0, size, Structure::PackIndex, || format!("index of pack {number}")),
         }
         Ok(())
     }
+}
 
-    /// Whether every intact chunk that the index names is where it says.
-    fn index_fits(&self, context: &Context<'_>, index: &PackIndex) -> Result<bool, OpenError> {
-        let path = file_name(index.pack);
-        let Ok((_, bytes)) = read_file(context.disk, &path) else { return Ok(true) };
-        Ok(index.entries.iter().all(|entry| {
-            let header = bytes.get(entry.offset as usize..).map(chunk::Header::decode);
-            // A damaged header is a finding of the pack, not of its index.
-            let fits = |header: chunk::Header| {
-                header.hash == entry.hash && header.length == entry.length
-            };
-            header.is_some_and(|header| header.map_or(true, fits))
-        }))
-    }
+/// Whether every intact chunk that the index names is where it says.
+fn index_fits(context: &Context<'_>, index: &PackIndex) -> bool {
+    let Ok((_, bytes)) = read_file(context.disk, &file_name(index.pack)) else { return true };
+    index.entries.iter().all(|entry| {
+        let header = bytes.get(entry.offset as usize..).map(chunk::Header::decode);
+        // A damaged header is a finding of the pack, not of its index.
+        let fits =
+            |header: chunk::Header| header.hash == entry.hash && header.length == entry.length;
+        header.is_some_and(|header| header.map_or(true, fits))
+    })
 }

@@ -19,18 +19,18 @@ struct Progress {
 
 impl Walk {
     pub(super) fn history(&mut self, context: &Context<'_>) -> Result<(), OpenError> {
-        let mark = context.manifest.as_ref().map_or(HistoryMark::START, |manifest| manifest.history);
+        let mark =
+            context.manifest.as_ref().map_or(HistoryMark::START, |manifest| manifest.history);
         let names = context.disk.list(DIR).map_err(|error| OpenError::io(DIR, error))?;
         let mut segments = BTreeMap::new();
         for name in names {
             let path = format!("{DIR}/{name}");
-            match parse_name(&name) {
-                Some(number) => drop(segments.insert(number, path)),
-                None => {
-                    let (_, bytes) = read_file(context.disk, &path)?;
-                    self.file(&path, bytes.len() as u64);
-                    self.stray(&path, bytes.len() as u64);
-                }
+            if let Some(number) = parse_name(&name) {
+                drop(segments.insert(number, path));
+            } else {
+                let (_, bytes) = read_file(context.disk, &path)?;
+                self.file(&path, bytes.len() as u64);
+                self.stray(&path, bytes.len() as u64);
             }
         }
         for number in (1..=mark.segment).filter(|number| !segments.contains_key(number)) {
@@ -57,9 +57,11 @@ impl Walk {
         let size = bytes.len() as u64;
         self.file(path, size);
         let kind = superblock::Kind::History;
-        if let Some(superblock) = self.superblock(kind, path, &bytes, context.space) {
-            self.history_superblock(path, number, size, &superblock, progress);
+        let worst = if number <= mark.segment { Severity::Damage } else { Severity::Note };
+        if let Some(superblock) = self.superblock(kind, (path, &bytes), context.space, worst) {
+            self.history_superblock(path, worst, size, &superblock, progress);
         }
+
         let needed = match number.cmp(&mark.segment) {
             std::cmp::Ordering::Less => size,
             std::cmp::Ordering::Equal => mark.length,
@@ -74,9 +76,7 @@ impl Walk {
         for (from, end) in [(start, needed.min(size)), (needed.max(start), size)] {
             let mut scan = FrameScan::new(file.clone(), end);
             scan.skip_to(from);
-            while let Some(found) =
-                scan.next().map_err(|error| OpenError::io(path, error))?
-            {
+            while let Some(found) = scan.next().map_err(|error| OpenError::io(path, error))? {
                 let frame = scan.bytes(&found).map_err(|error| OpenError::io(path, error))?;
                 let severity =
                     if found.offset < needed { Severity::Damage } else { Severity::Note };
@@ -97,21 +97,21 @@ impl Walk {
     fn history_superblock(
         &mut self,
         path: &str,
-        number: u32,
+        worst: Severity,
         size: u64,
         superblock: &Superblock,
         progress: &mut Progress,
     ) {
-        let fits = superblock.number == number && superblock.prior == progress.prior;
+        let fits = path == file_name(superblock.number) && superblock.prior == progress.prior;
         if !fits {
             let what = "the segment does not follow the one before";
             let structure = Structure::HistorySegment;
-            self.found(Severity::Damage, Damage::new(path, 0, size, structure, what));
+            self.found(worst, Damage::new(path, 0, size, structure, what));
         }
         let chain = progress.chain.is_none_or(|chain| chain == superblock.chain);
         if fits && (superblock.first != progress.next || !chain) {
             let what = "the chain does not go on from the segment before";
-            self.found(Severity::Damage, Damage::new(path, 0, size, Structure::Chain, what));
+            self.found(worst, Damage::new(path, 0, size, Structure::Chain, what));
         }
         progress.next = superblock.first;
         progress.chain = Some(superblock.chain);
@@ -131,18 +131,17 @@ impl Walk {
             Err(fault) => {
                 let damage = Damage::new(path, offset, length, Structure::Frame, fault.what());
                 self.found(severity, damage);
-                match Header::decode(bytes) {
-                    // Only the body is damaged: order and chain go on.
-                    Ok(header) => header,
-                    Err(_) => {
-                        progress.chain = None;
-                        return;
-                    }
-                }
+                // If only the body is damaged, order and chain go on.
+                let Ok(header) = Header::decode(bytes) else {
+                    progress.chain = None;
+                    return;
+                };
+                header
             }
         };
-        let expected =
-            progress.chain.map(|chain| chain::next(chain, Digest(header.digest), Index(header.first)));
+        let expected = progress
+            .chain
+            .map(|chain| chain::next(chain, Digest(header.digest), Index(header.first)));
         let gap = progress.chain.is_none();
         if !gap && (header.first != progress.next || expected != Some(header.chain)) {
             let what = "the frame does not follow the one before";

@@ -28,7 +28,7 @@ impl Walk {
                 if let Some(scanned) = self.segment(context, &path, number, &bytes) {
                     segments.insert(number, (scanned, bytes));
                 }
-            } else if name.ends_with(".aside") {
+            } else if name.strip_suffix(".aside").is_some() {
                 self.aside(&path, &bytes);
             } else {
                 self.stray(&path, bytes.len() as u64);
@@ -41,6 +41,14 @@ impl Walk {
         let scanned: Vec<_> = segments.values().map(|(scanned, _)| scanned).collect();
         let analysis = analyse(&scanned);
         self.journal_findings(context, &analysis);
+        if let Some(last) = analysis.kept.last()
+            && last.summary == Summary::Seal
+            && !segments.contains_key(&(last.at.segment + 1))
+        {
+            let what = "the journal goes on in this segment, and it is missing";
+            let name = file_name(last.at.segment + 1);
+            self.found(Severity::Damage, Damage::new(name, 0, 0, Structure::Segment, what));
+        }
         for (number, (scanned, bytes)) in &segments {
             self.segment_contents(*number, scanned.geometry, bytes, &analysis);
         }
@@ -66,16 +74,18 @@ impl Walk {
         bytes: &[u8],
     ) -> Option<Scanned> {
         let kind = superblock::Kind::Journal;
-        let superblock: Superblock = self.superblock(kind, path, bytes, context.space)?;
+        let superblock: Superblock =
+            self.superblock(kind, (path, bytes), context.space, Severity::Damage)?;
         let size = bytes.len() as u64;
         let geometry = Geometry::new(superblock.size);
-        match geometry.filter(|_| superblock.size == size && superblock.number == number) {
-            Some(geometry) => Some(Scanned { number, geometry, scan: scan(bytes, geometry) }),
-            None => {
-                let what = "size or number are not those of the superblock";
-                self.found(Severity::Damage, Damage::new(path, 0, size, Structure::Segment, what));
-                None
-            }
+        if let Some(geometry) =
+            geometry.filter(|_| superblock.size == size && superblock.number == number)
+        {
+            Some(Scanned { number, geometry, scan: scan(bytes, geometry) })
+        } else {
+            let what = "size or number are not those of the superblock";
+            self.found(Severity::Damage, Damage::new(path, 0, size, Structure::Segment, what));
+            None
         }
     }
 
@@ -127,10 +137,11 @@ impl Walk {
             (end, slots) = (offset + length, kept.slot + 1);
         }
         let start = geometry.identifiers_start();
-        let next = start + slots * identifier::SIZE as u32;
+        let next = start + slots * identifier::BYTES;
         let damaged = |offset: u32| {
             let covers = |damage: &Damage| {
-                damage.file == path && (damage.offset..damage.offset + damage.length).contains(&offset.into())
+                damage.file == path
+                    && (damage.offset..damage.offset + damage.length).contains(&offset.into())
             };
             analysis.damaged.iter().any(covers)
         };

@@ -9,9 +9,6 @@ mod chunks;
 mod history;
 mod journal;
 
-#[cfg(test)]
-mod tests;
-
 use std::io;
 use std::sync::Arc;
 
@@ -100,9 +97,9 @@ pub(crate) fn walk(disk: &dyn Disk, list: bool) -> Result<Walk, OpenError> {
     walk.journal(&context)?;
     walk.chunks(&context)?;
     walk.history(&context)?;
-    walk.report.findings.sort_by(|a, b| {
-        (&a.damage.file, a.damage.offset).cmp(&(&b.damage.file, b.damage.offset))
-    });
+    walk.report
+        .findings
+        .sort_by(|a, b| (&a.damage.file, a.damage.offset).cmp(&(&b.damage.file, b.damage.offset)));
     Ok(walk)
 }
 
@@ -142,7 +139,9 @@ impl Walk {
         text: impl FnOnce() -> String,
     ) {
         let Some(listing) = &mut self.listing else { return };
-        let Some(listing) = listing.iter_mut().rfind(|listing| listing.file == file) else { return };
+        let Some(listing) = listing.iter_mut().rfind(|listing| listing.file == file) else {
+            return;
+        };
         listing.items.push(Item { offset, length, structure, text: text() });
     }
 
@@ -155,13 +154,14 @@ impl Walk {
         }
     }
 
-    /// The area at the start of a segment or pack; its superblock, if there is one.
+    /// The area at the start of a segment or pack; its superblock, if there is one. `worst` is
+    /// `Note` for a file that is not needed.
     fn superblock(
         &mut self,
         kind: superblock::Kind,
-        file: &str,
-        bytes: &[u8],
+        (file, bytes): (&str, &[u8]),
         space: Option<[u8; 16]>,
+        worst: Severity,
     ) -> Option<superblock::Superblock> {
         let area = &bytes[..bytes.len().min(superblock::AREA)];
         let read = superblock::read_area(kind, area);
@@ -179,29 +179,29 @@ impl Walk {
                 (None, Err(fault)) => {
                     let damage =
                         Damage::new(file, at as u64, size, Structure::Superblock, fault.what());
-                    self.found(Severity::Damage, damage);
+                    self.found(worst, damage);
                 }
                 (Some((_, fault)), _) => {
                     let damage =
                         Damage::new(file, at as u64, size, Structure::Superblock, fault.what());
                     let severity = if usable { Severity::Repairable } else { Severity::Damage };
-                    self.found(severity, damage);
+                    self.found(severity.min(worst), damage);
                 }
             }
         }
-        for (start, end) in [(superblock::SIZE, superblock::COPIES[1]), (
-            superblock::COPIES[1] + superblock::SIZE,
-            superblock::AREA,
-        )] {
+        for (start, end) in [
+            (superblock::SIZE, superblock::COPIES[1]),
+            (superblock::COPIES[1] + superblock::SIZE, superblock::AREA),
+        ] {
             if let Some(gap) = area.get(start..end) {
-                self.unused(Severity::Unused, file, start as u64, gap);
+                self.unused(worst.min(Severity::Unused), file, start as u64, gap);
             }
         }
         let superblock = read.superblock.ok()?;
         if space.is_some_and(|space| space != superblock.space) {
             let what = "belongs to another space";
             let damage = Damage::new(file, 0, bytes.len() as u64, Structure::Superblock, what);
-            self.found(Severity::Damage, damage);
+            self.found(worst, damage);
             return None;
         }
         Some(superblock)
@@ -259,7 +259,8 @@ impl Walk {
                 let text = format!("term {} voted for {}", vote.term, vote.voted_for);
                 self.both(&found, Structure::Vote, true, &text);
                 for copy in &found {
-                    let decoded = copy.content.as_ref().ok().and_then(|content| vote::decode(content));
+                    let decoded =
+                        copy.content.as_ref().ok().and_then(|content| vote::decode(content));
                     if decoded.is_some_and(|(_, older, _)| older != sequence) {
                         let what = "one vote behind the other copy";
                         let (file, size) = (&*copy.file, copy.bytes);
@@ -331,7 +332,7 @@ impl Walk {
 
     /// A file that the format does not know, or that an interrupted write left.
     fn stray(&mut self, file: &str, bytes: u64) {
-        let what = if file.ends_with(".tmp") {
+        let what = if file.strip_suffix(".tmp").is_some() {
             "left by an interrupted write"
         } else {
             "not a file of this format"

@@ -64,7 +64,11 @@ fn a_crash_at_any_operation_of_a_whole_life() {
             if done.created {
                 let report = verify(&memory).unwrap();
                 let doubtful = fixture::open(&disk, false).is_err();
-                assert!(doubtful || report.worst() != Some(Severity::Damage), "{:?}", report.findings);
+                assert!(
+                    doubtful || report.worst() != Some(Severity::Damage),
+                    "{:?}",
+                    report.findings
+                );
             }
             let space = match fixture::open(&disk, false) {
                 Err(OpenError::Missing { .. }) => {

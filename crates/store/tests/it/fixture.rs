@@ -1,5 +1,7 @@
 //! A small space with everything in it, and a reader that checks all of it.
 
+#![expect(clippy::cast_possible_truncation, reason = "patterns in test data")]
+
 use std::sync::Arc;
 
 use anabranch_store::disk::{self, Disk};
@@ -24,7 +26,7 @@ pub(crate) fn history_options() -> HistoryOptions {
 }
 
 pub(crate) fn payload(seq: u64) -> JournalRecord {
-    let length = if seq % 3 == 0 { 9000 } else { 101 };
+    let length = if seq.is_multiple_of(3) { 9000 } else { 101 };
     let bytes = vec![seq as u8 | 1; length];
     let id = WriteId { session: SessionId(2), seq, attempt: 0 };
     JournalRecord::Payload { id, digest: Digest([seq as u8; 32]), bytes }
@@ -142,8 +144,11 @@ pub(crate) fn build(disk: &Arc<dyn Disk>) {
             flush(&mut space.journal).unwrap();
         }
     }
-    append(&mut space.journal, &JournalRecord::Entry { index: 1, term: 3, kind: 0, data: vec![8; 20] })
-        .unwrap();
+    append(
+        &mut space.journal,
+        &JournalRecord::Entry { index: 1, term: 3, kind: 0, data: vec![8; 20] },
+    )
+    .unwrap();
     flush(&mut space.journal).unwrap();
     append(&mut space.journal, &JournalRecord::Confirm).unwrap();
     flush(&mut space.journal).unwrap();
@@ -176,7 +181,9 @@ impl Space {
         for n in 0..CHUNKS {
             let content = chunk(n);
             match self.chunks.find(blake3::hash(&content).as_bytes()) {
-                Some(handle) => seen.one(self.chunks.get(handle).map(|found| found.to_vec()), &content),
+                Some(handle) => {
+                    seen.one(self.chunks.get(handle).map(|found| found.to_vec()), &content);
+                }
                 None => panic!("chunk {n} is missing and nobody said so"),
             }
         }

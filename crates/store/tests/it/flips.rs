@@ -27,9 +27,8 @@ fn flip(origin: &MemoryDisk, file: &str, at: u64, open_too: bool) -> Severity {
     let report = verify(&disk).unwrap();
     let named = report.findings.iter().filter(|finding| covers(&finding.damage, file, at));
     let severity = named.map(|finding| finding.severity).max();
-    let severity = severity.unwrap_or_else(|| {
-        panic!("{file} byte {at}: not named, findings {:?}", report.findings)
-    });
+    let severity = severity
+        .unwrap_or_else(|| panic!("{file} byte {at}: not named, findings {:?}", report.findings));
     if open_too {
         let disk: Arc<dyn Disk> = Arc::new(disk);
         match fixture::open(&disk, false) {
@@ -107,9 +106,10 @@ fn every_flip_is_named_and_wrong_data_is_never_returned() {
             })
         };
         let running: Vec<_> = work.chunks(share).map(spawn).collect();
-        running.into_iter().map(|thread| thread.join().unwrap()).fold([0; 4], |sum, counts| {
-            std::array::from_fn(|at| sum[at] + counts[at])
-        })
+        running
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .fold([0; 4], |sum, counts| std::array::from_fn(|at| sum[at] + counts[at]))
     });
     assert_eq!(counts.iter().sum::<u64>(), work.len() as u64);
     assert!(counts[1..].iter().all(|count| *count > 0), "{counts:?}");
