@@ -289,10 +289,8 @@ impl Shared {
             plan.tables = Tables::TakeFork;
             return Ok((head, view.pages));
         }
-        let base = self.lock().base(id).filter(|base| base.layers.is_empty());
         let cells: BTreeSet<String> = options.cell_merge.iter().cloned().collect();
         let promotion = Promotion {
-            base: base.as_ref().map(|base| &base.root),
             target: &view.root,
             net: &plan.net,
             policy: match options.policy {

@@ -104,6 +104,3 @@ fn sections(bytes: &[u8]) -> Result<(Option<&[u8]>, &[u8]), Malformed> {
     reader.finish("trailing bytes after a commit body")?;
     Ok((pages, changes))
 }
-
-
-

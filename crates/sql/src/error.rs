@@ -56,11 +56,6 @@ impl SqlError {
     pub(crate) fn internal(message: impl Into<String>) -> SqlError {
         SqlError::new(SqlErrorKind::Internal, message)
     }
-
-    pub(crate) fn at(mut self, offset: usize) -> SqlError {
-        self.offset = Some(offset);
-        self
-    }
 }
 
 impl fmt::Display for SqlError {
@@ -94,9 +89,7 @@ impl From<rusqlite::Error> for SqlError {
             E::MultipleStatement => {
                 SqlError::new(SqlErrorKind::Statement, "more than one statement")
             }
-            E::Utf8Error(..) => {
-                SqlError::new(SqlErrorKind::InvalidText, "text is not valid UTF-8")
-            }
+            E::Utf8Error(..) => SqlError::new(SqlErrorKind::InvalidText, "text is not valid UTF-8"),
             E::NulError(_) => {
                 SqlError::new(SqlErrorKind::Statement, "SQL text contains a NUL byte")
             }

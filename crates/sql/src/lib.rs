@@ -16,6 +16,7 @@ mod net;
 mod page;
 mod preupdate;
 mod promote;
+mod references;
 mod schema;
 mod value;
 mod vfs;
@@ -26,7 +27,9 @@ pub use change::{
 };
 pub use check::{CheckResult, run_checks, validate_check};
 pub use codec::{Body, InstallError, PageDelta, install};
-pub use connection::{Cancel, CommitError, CommitSink, Committed, Connection, RunResult, SinkRefusal};
+pub use connection::{
+    Cancel, CommitError, CommitSink, Committed, Connection, RunResult, SinkRefusal,
+};
 pub use diff::{Diff, RowDiff, TableDiff, diff, diff_against};
 pub use error::{SqlError, SqlErrorKind};
 pub use limits::{Access, Environment, Limits};
@@ -37,8 +40,6 @@ pub use page::{MemoryPages, PAGE_SIZE, PageError, PageRef, PageStore};
 pub use promote::{
     Candidate, ConflictReason, Policy, PromoteError, Promotion, RowConflict, promote,
 };
-pub use schema::{
-    ColumnInfo, SchemaItem, TableInfo, TableKind, dump, row_counts, schema, table_list,
-};
+pub use schema::{ColumnInfo, SchemaItem, TableInfo, TableKind, row_counts, schema, table_list};
 pub use value::Value;
 pub use wire::Malformed;

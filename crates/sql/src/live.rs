@@ -3,10 +3,12 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::apply::{Actions, Merge, MergeError, Place};
+use crate::change::RowIdentity;
 use crate::error::SqlError;
 use crate::limits::Limits;
 use crate::map::PageMap;
-use crate::net::NetChanges;
+use crate::net::{NetChanges, NetRow, NetStep};
 use crate::page::PageStore;
 use crate::value::Value;
 
@@ -46,8 +48,6 @@ pub enum ClashReason {
         /// How many.
         rows: u64,
     },
-    /// The table was changed here by a schema statement and there by anybody.
-    SchemaAndRows,
     /// The change cannot be expressed as rows.
     Opaque {
         /// Why.
@@ -69,9 +69,6 @@ impl fmt::Display for ClashReason {
             ClashReason::Schema { sql, message } => write!(f, "{message}; statement=`{sql}`"),
             ClashReason::NotEmpty { rows } => {
                 write!(f, "it is dropped here but has rows={rows} there that were never seen here")
-            }
-            ClashReason::SchemaAndRows => {
-                f.write_str("its schema changed here and its content changed there")
             }
             ClashReason::Opaque { reason } => f.write_str(reason),
         }
@@ -138,6 +135,58 @@ pub fn rebuild_live(
     net: &NetChanges,
     limits: Limits,
 ) -> Result<PageMap, LiveError> {
-    let _ = (store, parent, net, limits);
-    todo!()
+    if net.is_empty() {
+        return Ok(parent.clone());
+    }
+    let mut merge = Merge::open(store, parent, limits)?;
+    merge.refuse_opaque(net)?;
+    for step in &net.steps {
+        match step {
+            NetStep::Schema(sql) => merge.schema(sql)?,
+            NetStep::Rows(tables) => {
+                for (shape, rows) in tables {
+                    let place = merge.place(shape)?;
+                    let mut actions = Actions::default();
+                    for (identity, row) in rows {
+                        let current = merge.current(&place, identity)?;
+                        own_wins(&place, identity, row, current.as_ref(), &mut actions)?;
+                    }
+                    merge.write(&place, actions)?;
+                }
+            }
+        }
+    }
+    merge.rebuild_indexes(&net.rebuild)?;
+    Ok(merge.finish()?.root)
+}
+
+/// What has to be done so that the row is as the fork left it.
+fn own_wins(
+    place: &Place,
+    identity: &RowIdentity,
+    row: &NetRow,
+    current: Option<&Vec<Value>>,
+    actions: &mut Actions,
+) -> Result<(), MergeError> {
+    match (&row.old, &row.new, current) {
+        (_, None, None) => {}
+        (_, None, Some(_)) => actions.deletes.push(identity.clone()),
+        (_, Some(new), Some(now)) if new == now => {}
+        // Another row has the key: which of the two the user means, only the user knows.
+        (None, Some(_), Some(_)) => {
+            return Err(place.clash(Some(identity), ClashReason::DuplicateKey));
+        }
+        (Some(_), Some(new), Some(_)) => actions.updates.push((identity.clone(), new.clone())),
+        (_, Some(new), None) => actions.inserts.push((identity.clone(), new.clone())),
+    }
+    Ok(())
+}
+
+impl From<MergeError> for LiveError {
+    fn from(error: MergeError) -> LiveError {
+        match error {
+            MergeError::Clash(clash) => LiveError::Clash(clash),
+            MergeError::Sql(error) => LiveError::Sql(error),
+        }
+    }
 }

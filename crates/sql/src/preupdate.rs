@@ -19,7 +19,6 @@ use crate::value::Value;
 pub(crate) struct RawRow {
     /// Position in [`RowLog::names`].
     pub(crate) table: usize,
-    pub(crate) kind: ChangeKind,
     /// Rowid before and after; meaningless for WITHOUT ROWID tables.
     pub(crate) rowid_old: i64,
     pub(crate) rowid_new: i64,
@@ -111,7 +110,7 @@ unsafe extern "C" fn row_changes(
         let new = (kind != ChangeKind::Delete).then(|| image(database, ffi::sqlite3_preupdate_new));
         match (old.transpose(), new.transpose()) {
             (Ok(old), Ok(new)) => {
-                log.add(RawRow { table, kind, rowid_old, rowid_new, old, new });
+                log.add(RawRow { table, rowid_old, rowid_new, old, new });
             }
             (Err(problem), _) | (_, Err(problem)) => {
                 let table = log.names[table].clone();
@@ -157,8 +156,7 @@ impl RowLog {
     }
 }
 
-type Getter =
-    unsafe extern "C" fn(*mut ffi::sqlite3, c_int, *mut *mut ffi::sqlite3_value) -> c_int;
+type Getter = unsafe extern "C" fn(*mut ffi::sqlite3, c_int, *mut *mut ffi::sqlite3_value) -> c_int;
 
 /// Every column of the row that is changing.
 fn image(database: *mut ffi::sqlite3, get: Getter) -> Result<Vec<Value>, Problem> {

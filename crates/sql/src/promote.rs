@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::change::CommitSet;
+use crate::apply::{Actions, Merge, MergeError, Place};
+use crate::change::{CommitSet, RowIdentity};
 use crate::error::SqlError;
 use crate::limits::Limits;
-use crate::live::{Clash, ClashReason};
+use crate::live::Clash;
 use crate::map::PageMap;
-use crate::net::NetChanges;
+use crate::net::{NetChanges, NetRow, NetStep};
 use crate::page::PageStore;
 use crate::value::Value;
 
@@ -28,9 +29,6 @@ pub enum Policy {
 /// What to promote, onto what, and how.
 #[derive(Clone, Copy)]
 pub struct Promotion<'a> {
-    /// The tables the fork started from, where they are still known. Needed to notice that the
-    /// target changed a table whose schema the fork changed.
-    pub base: Option<&'a PageMap>,
     /// The target's newest tables.
     pub target: &'a PageMap,
     /// The fork's own net changes.
@@ -45,24 +43,21 @@ pub struct Promotion<'a> {
     pub limits: Limits,
 }
 
-/// Why a row conflicts.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Why a row conflicts. The policy may decide either.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConflictReason {
-    /// Both sides changed it; the policy may decide.
+    /// Both sides changed it.
     BothChanged,
-    /// Both sides inserted a row under this key; the policy may decide.
+    /// Both sides inserted a row under this key.
     BothInserted,
-    /// It does not fit the target's other rows, whatever the policy.
-    Clash(ClashReason),
 }
 
 impl fmt::Display for ConflictReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ConflictReason::BothChanged => f.write_str("changed on both sides"),
-            ConflictReason::BothInserted => f.write_str("inserted on both sides"),
-            ConflictReason::Clash(reason) => reason.fmt(f),
-        }
+        f.write_str(match self {
+            ConflictReason::BothChanged => "changed on both sides",
+            ConflictReason::BothInserted => "inserted on both sides",
+        })
     }
 }
 
@@ -124,7 +119,9 @@ impl fmt::Display for PromoteError {
             PromoteError::Conflicts { conflicts, count } => {
                 write!(f, "rows changed on both sides: count=`{count}`")?;
                 match conflicts.first() {
-                    Some(first) => write!(f, ", first in table `{}`: {}", first.table, first.reason),
+                    Some(first) => {
+                        write!(f, ", first in table `{}`: {}", first.table, first.reason)
+                    }
                     None => Ok(()),
                 }
             }
@@ -144,10 +141,154 @@ impl From<SqlError> for PromoteError {
 
 /// Builds the candidate of a promotion. Changes nothing: the candidate's pages are in the store,
 /// and unreferenced ones are swept like those of any transaction that did not commit.
+///
+/// A row conflicts when the target's row differs from the one the fork started from, in any
+/// column. Costs one look-up per own row.
 pub fn promote(
     store: &Arc<dyn PageStore>,
     promotion: &Promotion<'_>,
 ) -> Result<Candidate, PromoteError> {
-    let _ = (store, promotion.base);
-    todo!()
+    let mut merge = Merge::open(store, promotion.target, promotion.limits)?;
+    merge.refuse_opaque(promotion.net)?;
+    let mut found = Found { promotion, conflicts: Vec::new(), count: 0 };
+    for step in &promotion.net.steps {
+        match step {
+            NetStep::Schema(sql) => merge.schema(sql)?,
+            NetStep::Rows(tables) => {
+                for (shape, rows) in tables {
+                    let place = merge.place(shape)?;
+                    let mut actions = Actions::default();
+                    for (identity, row) in rows {
+                        let current = merge.current(&place, identity)?;
+                        found.settle(&place, identity, row, current, &mut actions);
+                    }
+                    merge.write(&place, actions)?;
+                }
+            }
+        }
+    }
+    let Found { conflicts, count, .. } = found;
+    if count > 0 && promotion.policy == Policy::Fail {
+        return Err(PromoteError::Conflicts { conflicts, count });
+    }
+    merge.rebuild_indexes(&promotion.net.rebuild)?;
+    let renumbered = merge.take_renumbered();
+    let commit = merge.finish()?;
+    let root = commit.root.clone();
+    Ok(Candidate { root, commit, conflicts, conflict_count: count, renumbered })
+}
+
+/// Conflicts found so far.
+struct Found<'a> {
+    promotion: &'a Promotion<'a>,
+    conflicts: Vec<RowConflict>,
+    count: u64,
+}
+
+impl Found<'_> {
+    /// Decides what has to be done about one row.
+    fn settle(
+        &mut self,
+        place: &Place,
+        identity: &RowIdentity,
+        row: &NetRow,
+        current: Option<Vec<Value>>,
+        actions: &mut Actions,
+    ) {
+        let NetRow { old, new } = row;
+        if old.is_none() && place.numbers_rows(identity) {
+            // The number of such a row is not data: it gets another one where it is taken.
+            if let Some(new) = new {
+                actions.inserts.push((identity.clone(), new.clone()));
+            }
+            return;
+        }
+        if current == *new {
+            return;
+        }
+        if current != *old {
+            let merged = self.merged(place, row, current.as_ref());
+            if let Some(merged) = merged {
+                actions.updates.push((identity.clone(), merged));
+                return;
+            }
+            self.conflict(place, identity, row, current.clone());
+            if self.promotion.policy != Policy::Fork {
+                return;
+            }
+        }
+        match (new, current) {
+            (Some(new), Some(_)) => actions.updates.push((identity.clone(), new.clone())),
+            (Some(new), None) => actions.inserts.push((identity.clone(), new.clone())),
+            (None, Some(_)) => actions.deletes.push(identity.clone()),
+            (None, None) => {}
+        }
+    }
+
+    /// The row with both sides' changes, if its table allows that and no column was changed
+    /// differently by both.
+    fn merged(
+        &self,
+        place: &Place,
+        row: &NetRow,
+        current: Option<&Vec<Value>>,
+    ) -> Option<Vec<Value>> {
+        let name = &place.shape.name;
+        let allowed = self.promotion.merge_cells.iter().any(|t| t.eq_ignore_ascii_case(name));
+        let (Some(base), Some(ours), Some(theirs)) = (&row.old, &row.new, current) else {
+            return None;
+        };
+        if !allowed {
+            return None;
+        }
+        let cells = base.iter().zip(ours).zip(theirs);
+        cells
+            .map(|((base, ours), theirs)| match (ours == base, theirs == base) {
+                (true, _) => Some(theirs.clone()),
+                (false, true) => Some(ours.clone()),
+                (false, false) => (ours == theirs).then(|| ours.clone()),
+            })
+            .collect()
+    }
+
+    fn conflict(
+        &mut self,
+        place: &Place,
+        identity: &RowIdentity,
+        row: &NetRow,
+        theirs: Option<Vec<Value>>,
+    ) {
+        self.count += 1;
+        if self.conflicts.len() >= self.promotion.max_conflicts {
+            return;
+        }
+        let columns = place.shape.columns.clone();
+        let differs = |position: &usize| match (&row.new, &theirs) {
+            (Some(ours), Some(theirs)) => ours.get(*position) != theirs.get(*position),
+            _ => true,
+        };
+        let conflicting = (0..columns.len()).filter(differs).map(|at| columns[at].clone());
+        self.conflicts.push(RowConflict {
+            table: place.shape.name.clone(),
+            key: identity.values(),
+            reason: match row.old {
+                None => ConflictReason::BothInserted,
+                Some(_) => ConflictReason::BothChanged,
+            },
+            conflicting: conflicting.collect(),
+            columns,
+            base: row.old.clone(),
+            ours: row.new.clone(),
+            theirs,
+        });
+    }
+}
+
+impl From<MergeError> for PromoteError {
+    fn from(error: MergeError) -> PromoteError {
+        match error {
+            MergeError::Clash(clash) => PromoteError::Clash(clash),
+            MergeError::Sql(error) => PromoteError::Sql(error),
+        }
+    }
 }

@@ -41,8 +41,6 @@ pub(crate) struct Rows {
     stored: Vec<usize>,
     /// A name by which SQL reaches the rowid; `None` for WITHOUT ROWID.
     pub(crate) rowid: Option<String>,
-    /// Whether this is a virtual table.
-    pub(crate) is_virtual: bool,
 }
 
 /// Known tables by name, lower case.
@@ -85,9 +83,8 @@ struct Listed {
 }
 
 fn list_entry(database: &Connection, table: &str) -> Result<Option<Listed>, SqlError> {
-    let mut query = database.prepare_cached(
-        "SELECT name, type, wr FROM pragma_table_list(?1) WHERE schema = 'main'",
-    )?;
+    let mut query = database
+        .prepare_cached("SELECT name, type, wr FROM pragma_table_list(?1) WHERE schema = 'main'")?;
     let mut rows = query.query([table])?;
     let Some(row) = rows.next()? else { return Ok(None) };
     Ok(Some(Listed { name: row.get(0)?, kind: row.get(1)?, without_rowid: row.get(2)? }))
@@ -101,9 +98,8 @@ struct Column {
 }
 
 fn columns(database: &Connection, table: &str) -> Result<Vec<Column>, SqlError> {
-    let mut query = database.prepare_cached(
-        "SELECT name, type, pk, hidden FROM pragma_table_xinfo(?1) ORDER BY cid",
-    )?;
+    let mut query = database
+        .prepare_cached("SELECT name, type, pk, hidden FROM pragma_table_xinfo(?1) ORDER BY cid")?;
     let rows = query.query_map([table], |row| {
         let declared: String = row.get(1)?;
         Ok(Column {
@@ -148,13 +144,12 @@ fn ordinary(database: &Connection, listed: &Listed) -> Result<Capture, SqlError>
             reason: String::from("no primary key, and columns hide every name of the rowid"),
         });
     }
-    Ok(Capture::Rows(Rows { shape: Arc::new(shape), stored, rowid, is_virtual: false }))
+    Ok(Capture::Rows(Rows { shape: Arc::new(shape), stored, rowid }))
 }
 
 /// A name of the rowid that no column hides.
 fn rowid_name(columns: &[Column]) -> Option<String> {
-    let hidden =
-        |name: &str| columns.iter().any(|column| column.name.eq_ignore_ascii_case(name));
+    let hidden = |name: &str| columns.iter().any(|column| column.name.eq_ignore_ascii_case(name));
     ["rowid", "_rowid_", "oid"].into_iter().find(|name| !hidden(name)).map(String::from)
 }
 
@@ -188,7 +183,7 @@ fn full_text(database: &Connection, table: &str) -> Result<Capture, SqlError> {
     let stored = (1..=names.len()).collect();
     let shape = TableShape { name: table.to_owned(), columns: names, key: TableKey::Rowid };
     let rowid = Some(String::from("rowid"));
-    Ok(Capture::Rows(Rows { shape: Arc::new(shape), stored, rowid, is_virtual: true }))
+    Ok(Capture::Rows(Rows { shape: Arc::new(shape), stored, rowid }))
 }
 
 /// A full-text table without content of its own: with external content, or with none at all.
@@ -239,7 +234,11 @@ impl Rows {
         let value = |position: &usize| image.get(*position).cloned().unwrap_or_default();
         let key: Vec<Value> = positions.iter().map(value).collect();
         // SQLite allows NULL in a primary key that is not the rowid; any number of such rows.
-        if key.iter().any(Value::is_null) { RowIdentity::Rowid(rowid) } else { RowIdentity::Key(key) }
+        if key.iter().any(Value::is_null) {
+            RowIdentity::Rowid(rowid)
+        } else {
+            RowIdentity::Key(key)
+        }
     }
 
     /// Adds the changes that one raw row stands for: none if nothing changed, two if its

@@ -70,8 +70,7 @@ impl Connection {
                 // The commit has happened, whatever SQLite thinks of it afterwards.
                 self.file.publish(root.clone());
                 self.forget();
-                self.transaction =
-                    if done.is_ok() { Transaction::None } else { Transaction::Lost };
+                self.transaction = if done.is_ok() { Transaction::None } else { Transaction::Lost };
                 Ok(Committed { changed: true, root })
             }
             (Ok(()), None) => {

@@ -34,10 +34,11 @@ use crate::preupdate::RowHook;
 use crate::value::Value;
 use crate::vfs::{self, BranchFile, VFS_NAME};
 
-pub(crate) use capture::{Capture, Captures, Rows, capture_of, quote};
+pub(crate) use capture::{Capture, Captures, quote};
 pub use monitor::Cancel;
 use monitor::{Monitor, OPS_PER_TICK};
 use policy::{Facts, Policy};
+pub(crate) use script::statements;
 
 /// What a call returned.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -73,7 +74,9 @@ impl fmt::Display for SinkRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             SinkRefusal::NotApplied { reason } => write!(f, "commit was not applied: {reason}"),
-            SinkRefusal::Unknown { reason } => write!(f, "outcome of the commit is unknown: {reason}"),
+            SinkRefusal::Unknown { reason } => {
+                write!(f, "outcome of the commit is unknown: {reason}")
+            }
         }
     }
 }
@@ -120,7 +123,6 @@ pub struct Committed {
     /// The branch's pages now.
     pub root: PageMap,
 }
-
 
 /// One SQLite connection on a private clone of a branch's pages.
 pub struct Connection {
@@ -189,8 +191,7 @@ impl Connection {
                     OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE
                 }
             };
-        let mut database =
-            rusqlite::Connection::open_with_flags_and_vfs(&name.0, flags, VFS_NAME)?;
+        let mut database = rusqlite::Connection::open_with_flags_and_vfs(&name.0, flags, VFS_NAME)?;
         configure(&database, &limits, access)?;
         if let Some(seed) = environment.seed {
             vfs::replace_random(&database, seed)?;
@@ -201,11 +202,8 @@ impl Connection {
         database.progress_handler(every, Some(move || ticks.tick()))?;
         let policy = Arc::new(Policy::default());
         policy.install(&mut database)?;
-        let hook = RowHook::install(
-            &database,
-            limits.max_commit_bytes,
-            Arc::clone(&monitor.overflow),
-        );
+        let hook =
+            RowHook::install(&database, limits.max_commit_bytes, Arc::clone(&monitor.overflow));
         Ok(Connection {
             database,
             hook,

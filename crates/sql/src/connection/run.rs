@@ -398,6 +398,11 @@ impl Connection {
         Ok(facts)
     }
 
+    /// Tables that a statement drops; empty for anything else.
+    pub(crate) fn drops(&mut self, sql: &str) -> Result<Vec<String>, SqlError> {
+        Ok(self.facts(sql)?.drops.clone())
+    }
+
     /// Adds what statements within the last one read (full text reads its shadow tables).
     fn note_reads(&mut self) {
         let more = self.policy.take_facts().reads;
@@ -413,8 +418,7 @@ impl Connection {
 
     pub(crate) fn capture(&mut self, table: &str) -> Result<Option<Arc<Capture>>, SqlError> {
         let mut captures = std::mem::take(&mut self.captures);
-        let found =
-            self.internal(|database| capture::capture_of(database, &mut captures, table));
+        let found = self.internal(|database| capture::capture_of(database, &mut captures, table));
         self.captures = captures;
         found
     }
@@ -429,9 +433,8 @@ impl Connection {
             return Ok(Vec::new());
         }
         let mut captures = std::mem::take(&mut self.captures);
-        let steps = self.internal(|database| {
-            capture::resolve(database, &mut captures, &names, rows, skip)
-        });
+        let steps =
+            self.internal(|database| capture::resolve(database, &mut captures, &names, rows, skip));
         self.captures = captures;
         steps
     }
@@ -473,9 +476,8 @@ impl Connection {
             return;
         }
         self.monitor.set_armed(false);
-        let undone = self
-            .command("ROLLBACK TO anabranch")
-            .and_then(|()| self.command("RELEASE anabranch"));
+        let undone =
+            self.command("ROLLBACK TO anabranch").and_then(|()| self.command("RELEASE anabranch"));
         if undone.is_err() {
             // Without its savepoint the transaction must not go on: end it, which `call` notices.
             let _ = self.command("ROLLBACK");

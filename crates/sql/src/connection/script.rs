@@ -112,7 +112,8 @@ fn token(text: &str) -> (Token<'_>, usize) {
             (Token::Other, text[1..].find(close).map_or(text.len(), |end| end + 2))
         }
         _ => {
-            let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '$' || !c.is_ascii();
+            let is_word =
+                |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '$' || !c.is_ascii();
             match text.find(|c| !is_word(c)).unwrap_or(text.len()) {
                 0 => (Token::Other, 1),
                 length => (Token::Word(&text[..length]), length),
@@ -199,7 +200,8 @@ mod tests {
         assert_eq!(texts(&format!("{trigger} SELECT 1;")), [trigger, "SELECT 1;"]);
         let temp = "create temp trigger t after insert on a begin select 1; end ;";
         assert_eq!(texts(&format!("{temp}SELECT 1")), [temp, "SELECT 1"]);
-        let explained = "EXPLAIN QUERY PLAN CREATE TRIGGER t AFTER INSERT ON a BEGIN SELECT 1; END;";
+        let explained =
+            "EXPLAIN QUERY PLAN CREATE TRIGGER t AFTER INSERT ON a BEGIN SELECT 1; END;";
         assert_eq!(texts(&format!("{explained}SELECT 1")), [explained, "SELECT 1"]);
         assert_eq!(texts("CREATE TABLE trigger_log(x); SELECT 1").len(), 2);
     }

@@ -182,7 +182,10 @@ impl PageMap {
 
     /// All pages in ascending order.
     pub fn pages(&self) -> impl Iterator<Item = (u32, PageRef)> + '_ {
-        Pages { stack: self.root.as_deref().map(|root| (root, 0, 0)).into_iter().collect(), map: self }
+        Pages {
+            stack: self.root.as_deref().map(|root| (root, 0, 0)).into_iter().collect(),
+            map: self,
+        }
     }
 
     /// Numbers of the pages in which two maps differ, ascending. Shared parts of the trees are
@@ -382,6 +385,3 @@ impl Iterator for Pages<'_> {
         }
     }
 }
-
-
-

@@ -413,11 +413,7 @@ unsafe extern "C" fn full_pathname(
 }
 
 /// Fixed bytes: nothing that SQLite draws from a VFS needs to be unpredictable here.
-unsafe extern "C" fn randomness(
-    _: *mut ffi::sqlite3_vfs,
-    count: c_int,
-    out: *mut c_char,
-) -> c_int {
+unsafe extern "C" fn randomness(_: *mut ffi::sqlite3_vfs, count: c_int, out: *mut c_char) -> c_int {
     let filled = usize::try_from(count).unwrap_or(0);
     // SAFETY: SQLite passes `count` writable bytes.
     unsafe { ptr::write_bytes(out, 0x5a, filled) };

@@ -66,7 +66,13 @@ impl BranchFile {
             store,
             max_pages,
             max_dirty: max_commit_bytes / PAGE_SIZE,
-            state: Mutex::new(State { root, page_count, visible: page_count, dirty, failure: None }),
+            state: Mutex::new(State {
+                root,
+                page_count,
+                visible: page_count,
+                dirty,
+                failure: None,
+            }),
         }
     }
 
@@ -260,7 +266,8 @@ impl TempFile {
 
     /// False if the file would become too large.
     pub(super) fn write(&self, part: &[u8], offset: u64) -> bool {
-        let Some(end) = usize::try_from(offset).ok().and_then(|start| start.checked_add(part.len()))
+        let Some(end) =
+            usize::try_from(offset).ok().and_then(|start| start.checked_add(part.len()))
         else {
             return false;
         };
