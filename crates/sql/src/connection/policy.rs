@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 
 /// PRAGMAs that only tell something. None of them takes a value that changes anything.
-const READ_PRAGMAS: [&str; 17] = [
+const READ_PRAGMAS: [&str; 18] = [
     "application_id",
     "collation_list",
     "compile_options",
+    "data_version",
     "database_list",
     "foreign_key_check",
     "foreign_key_list",
