@@ -127,7 +127,7 @@ impl Merge {
     }
 
     /// Changes that rows cannot express fit nowhere but where they were made.
-    pub(crate) fn refuse_opaque(&self, net: &NetChanges) -> Result<(), MergeError> {
+    pub(crate) fn refuse_opaque(net: &NetChanges) -> Result<(), MergeError> {
         match net.opaque.first() {
             None => Ok(()),
             Some((table, reason)) => Err(MergeError::Clash(Box::new(Clash {

@@ -110,7 +110,9 @@ fn collect<E>(
 
 fn table_diff(shape: &TableShape, mut rows: Vec<RowDiff>, max_rows: usize) -> TableDiff {
     let mut counts = TableCounts { table: shape.name.clone(), ..TableCounts::default() };
-    rows.iter().for_each(|row| counts.add(row.kind));
+    for row in &rows {
+        counts.add(row.kind);
+    }
     // Deletions first: they are what a cut list must not hide.
     rows.sort_by_key(|row| std::cmp::Reverse(row.kind));
     let truncated = rows.len() > max_rows;

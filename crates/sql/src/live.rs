@@ -139,7 +139,7 @@ pub fn rebuild_live(
         return Ok(parent.clone());
     }
     let mut merge = Merge::open(store, parent, limits)?;
-    merge.refuse_opaque(net)?;
+    Merge::refuse_opaque(net)?;
     for step in &net.steps {
         match step {
             NetStep::Schema(sql) => merge.schema(sql)?,

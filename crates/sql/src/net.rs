@@ -82,7 +82,9 @@ impl NetChanges {
                     self.steps.push(NetStep::Rows(BTreeMap::new()));
                 }
                 if let Some(NetStep::Rows(tables)) = self.steps.last_mut() {
-                    rows.iter().for_each(|row| add_row(tables, row));
+                    for row in rows {
+                        add_row(tables, row);
+                    }
                 }
             }
             Step::Schema(sql) => self.steps.push(NetStep::Schema(sql.clone())),

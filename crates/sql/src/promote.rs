@@ -149,7 +149,7 @@ pub fn promote(
     promotion: &Promotion<'_>,
 ) -> Result<Candidate, PromoteError> {
     let mut merge = Merge::open(store, promotion.target, promotion.limits)?;
-    merge.refuse_opaque(promotion.net)?;
+    Merge::refuse_opaque(promotion.net)?;
     let mut found = Found { promotion, conflicts: Vec::new(), count: 0 };
     for step in &promotion.net.steps {
         match step {

@@ -63,10 +63,14 @@ pub(super) fn encode(steps: &[Step], tables_read: &BTreeSet<String>) -> Vec<u8> 
     }
     let mut out = Vec::with_capacity(body.len() + 64);
     put_varint(&mut out, shapes.len() as u64);
-    shapes.into_iter().for_each(|shape| put_shape(&mut out, shape));
+    for shape in shapes {
+        put_shape(&mut out, shape);
+    }
     out.extend_from_slice(&body);
     put_varint(&mut out, tables_read.len() as u64);
-    tables_read.iter().for_each(|table| put_bytes(&mut out, table.as_bytes()));
+    for table in tables_read {
+        put_bytes(&mut out, table.as_bytes());
+    }
     out
 }
 
@@ -83,7 +87,9 @@ fn put_shape(out: &mut Vec<u8>, shape: &TableShape) {
         TableKey::Columns(positions) => {
             out.push(2);
             put_varint(out, positions.len() as u64);
-            positions.iter().for_each(|position| put_varint(out, *position as u64));
+            for position in positions {
+                put_varint(out, *position as u64);
+            }
         }
     }
 }
@@ -103,11 +109,15 @@ fn put_row(out: &mut Vec<u8>, shape: u64, row: &RowChange) {
         RowIdentity::Key(values) => {
             out.push(1);
             put_varint(out, values.len() as u64);
-            values.iter().for_each(|value| value.encode(out));
+            for value in values {
+                value.encode(out);
+            }
         }
     }
     for image in [&row.old, &row.new].into_iter().flatten() {
-        image.iter().for_each(|value| value.encode(out));
+        for value in image {
+            value.encode(out);
+        }
     }
 }
 

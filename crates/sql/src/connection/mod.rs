@@ -281,13 +281,14 @@ pub(crate) fn value_of(value: ValueRef<'_>) -> Result<Value, SqlError> {
         ValueRef::Null => Value::Null,
         ValueRef::Integer(number) => Value::Integer(number),
         ValueRef::Real(number) => Value::Real(number),
-        ValueRef::Text(bytes) => match std::str::from_utf8(bytes) {
-            Ok(text) => Value::Text(text.to_owned()),
-            Err(_) => {
+        ValueRef::Text(bytes) => {
+            if let Ok(text) = std::str::from_utf8(bytes) {
+                Value::Text(text.to_owned())
+            } else {
                 let message = "a result is text that is not valid UTF-8; cast it to BLOB";
                 return Err(SqlError::new(SqlErrorKind::InvalidText, message));
             }
-        },
+        }
         ValueRef::Blob(bytes) => Value::Blob(bytes.to_vec()),
     })
 }

@@ -109,14 +109,13 @@ fn judge(facts: &mut Facts, action: &AuthAction<'_>, database: Option<&str>) -> 
     // A table of which no column is read (`count(*)`) comes without its database.
     let own = database.is_none_or(|name| name == "main");
     match *action {
-        A::Select | A::Recursive | A::Insert { .. } => {}
+        // ANALYZE and REINDEX define nothing: their results are derived.
+        A::Select | A::Recursive | A::Insert { .. } | A::Analyze { .. } | A::Reindex { .. } => {}
         A::Read { table_name, .. } | A::Update { table_name, .. } | A::Delete { table_name } => {
             if own && !table_name.starts_with("sqlite_") {
                 facts.reads.insert(table_name.to_lowercase());
             }
         }
-        // ANALYZE and REINDEX define nothing: their results are derived.
-        A::Analyze { .. } | A::Reindex { .. } => {}
         A::CreateTable { table_name } => {
             if !table_name.starts_with("sqlite_") {
                 facts.schema = true;

@@ -352,7 +352,7 @@ impl Connection {
     ) -> Result<(), SqlError> {
         let width = statement.column_count();
         if width > 0 {
-            let columns = statement.column_names().into_iter().map(str::to_owned).collect();
+            let columns = statement.column_names().map(str::to_owned).collect();
             *result = RunResult { columns, changes: result.changes, ..RunResult::default() };
         }
         let mut bytes = 0;

@@ -38,10 +38,10 @@ pub(crate) fn statements(script: &str) -> Vec<Piece<'_>> {
             end = at;
         }
         state = state.after(token);
-        if state == State::Start {
-            if let Some(start) = first.take().filter(|_| token == Token::Semicolon) {
-                pieces.push(Piece { text: &script[start..at], start });
-            }
+        if state == State::Start
+            && let Some(start) = first.take().filter(|_| token == Token::Semicolon)
+        {
+            pieces.push(Piece { text: &script[start..at], start });
         }
     }
     if let Some(start) = first {

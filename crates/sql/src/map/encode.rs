@@ -63,6 +63,11 @@ pub struct DecodeCache {
     nodes: BTreeMap<([u8; 32], u64), Arc<Node>>,
 }
 
+/// Stores a blob and returns its hash.
+type PutNode<'a, E> = dyn FnMut(&[u8]) -> Result<[u8; 32], E> + 'a;
+/// Returns a blob by its hash, verified.
+type GetNode<'a, E> = dyn FnMut(&[u8; 32]) -> Result<Vec<u8>, E> + 'a;
+
 impl PageMap {
     /// Encodes the map and returns the hash of its root record. `hash_of` gives the content hash
     /// of a page; `put_node` stores a blob and returns its hash; `known` says whether a blob with
@@ -71,7 +76,7 @@ impl PageMap {
     pub fn encode<E>(
         &self,
         hash_of: &dyn Fn(PageRef) -> Result<[u8; 32], E>,
-        put_node: &mut dyn FnMut(&[u8]) -> Result<[u8; 32], E>,
+        put_node: &mut PutNode<'_, E>,
         known: &dyn Fn(&[u8; 32]) -> bool,
     ) -> Result<[u8; 32], E> {
         let mut record = Vec::with_capacity(8 + HASH_BYTES);
@@ -88,7 +93,7 @@ impl PageMap {
     /// with a hash. Total: any blob gives a map that keeps the invariants, or an error.
     pub fn decode<E>(
         root: &[u8; 32],
-        get_node: &mut dyn FnMut(&[u8; 32]) -> Result<Vec<u8>, E>,
+        get_node: &mut GetNode<'_, E>,
         find_page: &mut dyn FnMut(&[u8; 32]) -> Option<PageRef>,
         cache: &mut DecodeCache,
     ) -> Result<PageMap, DecodeMapError<E>> {
@@ -114,7 +119,7 @@ fn encode_node<E>(
     node: &Arc<Node>,
     level: u32,
     hash_of: &dyn Fn(PageRef) -> Result<[u8; 32], E>,
-    put_node: &mut dyn FnMut(&[u8]) -> Result<[u8; 32], E>,
+    put_node: &mut PutNode<'_, E>,
     known: &dyn Fn(&[u8; 32]) -> bool,
 ) -> Result<[u8; 32], E> {
     if let Some(hash) = node.hash.get()
@@ -184,7 +189,7 @@ fn decode_node(blob: &[u8], level: u32) -> Result<Vec<(usize, [u8; 32])>, Malfor
 }
 
 struct Source<'a, E> {
-    get_node: &'a mut dyn FnMut(&[u8; 32]) -> Result<Vec<u8>, E>,
+    get_node: &'a mut GetNode<'a, E>,
     find_page: &'a mut dyn FnMut(&[u8; 32]) -> Option<PageRef>,
     cache: &'a mut DecodeCache,
     end: u64,

@@ -327,7 +327,7 @@ fn differ(
         return;
     }
     for position in 0..FAN_OUT {
-        let start = base + (position << (BITS * level)) as u32;
+        let start = base + (at_level(position) << (BITS * level));
         if level == 0 {
             let page = |node: Option<&Arc<Node>>| match node.map(|node| &node.slots) {
                 Some(Slots::Leaf(pages)) => pages[position],
@@ -368,7 +368,7 @@ impl Iterator for Pages<'_> {
                 self.stack.pop();
                 continue;
             }
-            let start = *base + (*position << (BITS * level)) as u32;
+            let start = *base + (at_level(*position) << (BITS * level));
             *position += 1;
             match &node.slots {
                 Slots::Inner(children) => {
@@ -384,4 +384,9 @@ impl Iterator for Pages<'_> {
             }
         }
     }
+}
+
+/// A slot's position as a number of pages (before the shift to its level).
+fn at_level(position: usize) -> u32 {
+    u32::try_from(position).expect("positions are below the fan-out")
 }

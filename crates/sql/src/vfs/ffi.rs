@@ -72,6 +72,7 @@ pub(crate) fn with_handler<T>(
     // SAFETY: only the lifetime of the pointee is erased. The pointer is removed from the cell by
     // `Restore` before this function returns or unwinds, that is while `handler` is still
     // borrowed, and it is used only on this thread, by `sync_branch`.
+    #[expect(clippy::transmute_ptr_to_ptr, reason = "a cast may not lengthen a lifetime")]
     let handler: *mut (dyn SyncHandler + 'static) = unsafe { std::mem::transmute(handler) };
     let _restore = Restore(HANDLER.replace(Some((Arc::as_ptr(file), handler))));
     commit()

@@ -156,7 +156,7 @@ impl BranchFile {
 
     pub(super) fn write(&self, bytes: &[u8], offset: u64) -> Result<(), FileFailure> {
         let number = u32::try_from(offset / PAGE_SIZE as u64).unwrap_or(u32::MAX);
-        if bytes.len() != PAGE_SIZE || offset % PAGE_SIZE as u64 != 0 {
+        if bytes.len() != PAGE_SIZE || !offset.is_multiple_of(PAGE_SIZE as u64) {
             return Err(self.fail(FileFailure::NotAPage));
         }
         if number >= self.max_pages {
