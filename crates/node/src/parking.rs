@@ -3,36 +3,51 @@
 //! A crowd of threads woken through a condition variable would all fight for the engine's lock
 //! just to learn that they are done. A parked writer learns it from its own word instead.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Thread;
+
+use anabranch_store::Flush;
 
 const WAITING: u8 = 0;
 const ACKNOWLEDGED: u8 = 1;
 const CALLED: u8 = 2;
 
 /// One parked writer.
-#[derive(Debug)]
 pub(crate) struct Parked {
     state: AtomicU8,
     thread: Thread,
+    /// The flush that it is called to run.
+    turn: Mutex<Option<Flush>>,
+}
+
+/// Why a parked writer woke.
+pub(crate) enum Woken {
+    /// Its write is durable.
+    Acknowledged,
+    /// To run this flush for everybody.
+    ToFlush(Flush),
+    /// To look for itself: the node is fenced.
+    ToLook,
 }
 
 impl Parked {
     /// The calling thread, about to wait.
     pub(crate) fn here() -> Arc<Parked> {
-        Arc::new(Parked { state: AtomicU8::new(WAITING), thread: std::thread::current() })
+        let (state, thread) = (AtomicU8::new(WAITING), std::thread::current());
+        Arc::new(Parked { state, thread, turn: Mutex::new(None) })
     }
 
-    /// Sleeps until woken: true if the write is durable, false if the thread is called to look
-    /// for itself (to run the next flush, or because the node is fenced).
-    pub(crate) fn sleep(&self) -> bool {
-        loop {
-            match self.state.load(Ordering::Acquire) {
-                WAITING => std::thread::park(),
-                state => return state == ACKNOWLEDGED,
-            }
+    /// Sleeps until woken.
+    pub(crate) fn sleep(&self) -> Woken {
+        while self.state.load(Ordering::Acquire) == WAITING {
+            std::thread::park();
         }
+        if self.state.load(Ordering::Acquire) == ACKNOWLEDGED {
+            return Woken::Acknowledged;
+        }
+        let turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner).take();
+        turn.map_or(Woken::ToLook, Woken::ToFlush)
     }
 
     /// Tells it that its write is durable.
@@ -40,8 +55,9 @@ impl Parked {
         self.wake(ACKNOWLEDGED);
     }
 
-    /// Calls it to look for itself.
-    pub(crate) fn call(&self) {
+    /// Calls it to run a flush, or to look for itself.
+    pub(crate) fn call(&self, turn: Option<Flush>) {
+        *self.turn.lock().unwrap_or_else(PoisonError::into_inner) = turn;
         self.wake(CALLED);
     }
 
@@ -59,8 +75,8 @@ mod tests {
     #[test]
     fn a_call_before_the_sleep_is_not_lost() {
         let parked = Parked::here();
-        parked.call();
-        assert!(!parked.sleep(), "called, not acknowledged");
+        parked.call(None);
+        assert!(matches!(parked.sleep(), Woken::ToLook));
     }
 
     #[test]
@@ -69,7 +85,7 @@ mod tests {
         let thread = std::thread::spawn(move || {
             let parked = Parked::here();
             send.send(Arc::clone(&parked)).unwrap();
-            parked.sleep()
+            matches!(parked.sleep(), Woken::Acknowledged)
         });
         receive.recv().unwrap().acknowledge();
         assert!(thread.join().unwrap());

@@ -11,7 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anabranch_log::Kind;
-use anabranch_store::{LockGuard, Ordinal};
+use anabranch_store::{Flush, LockGuard, Ordinal};
 
 use crate::clock::Clock;
 use crate::engine::{Engine, Fence};
@@ -93,8 +93,9 @@ impl Shared {
             if let Some(error) = engine.in_flight_error() {
                 return (engine, Err(error));
             }
-            if engine.take_turn() {
-                engine = self.run_flush(engine);
+            if let Some(flush) = engine.take_turn() {
+                drop(engine);
+                engine = self.run(flush);
             } else if engine.unsettled() {
                 engine.settle();
                 self.applied.notify_all();
@@ -118,25 +119,26 @@ impl Shared {
         }
     }
 
-    /// Runs the flush whose turn was taken, outside the lock, and wakes whom it served.
-    fn run_flush<'a>(&'a self, mut engine: MutexGuard<'a, Engine>) -> MutexGuard<'a, Engine> {
-        let number = engine.current_flush();
-        let before = engine.raft.0;
-        let flush = engine.flush_of_turn();
-        drop(engine);
+    /// Runs a flush whose turn was taken, outside the lock; hands the next one over, and wakes
+    /// those whom this one served.
+    pub(crate) fn run(&self, flush: Flush) -> MutexGuard<'_, Engine> {
         let result = flush.run();
         let mut engine = self.lock();
+        let (number, before) = (engine.current_flush(), engine.raft.0);
         engine.complete_flush(flush, result);
         let fenced = engine.fence.is_some();
-        let (served, called) = engine.take_served();
+        let (served, next) = (engine.take_served(), engine.hand_over());
+        let called = if fenced { engine.unpark_all() } else { Vec::new() };
         drop(engine);
-        // The next flush begins first; then those that this one served go on.
-        for parked in called {
-            parked.call();
+        if let Some((parked, flush)) = next {
+            parked.call(Some(flush));
         }
         self.flushed[parity(number)].notify_all();
         if fenced {
             self.flushed[parity(number + 1)].notify_all();
+        }
+        for parked in called {
+            parked.call(None);
         }
         for parked in served {
             parked.acknowledge();
@@ -151,8 +153,8 @@ impl Shared {
 
     /// Somebody leaves: if there is something to flush and nobody does it, wakes one who waits.
     fn pass_on(&self, engine: &mut Engine) {
-        if let Some(next) = engine.call_one() {
-            next.call();
+        if let Some((parked, flush)) = engine.hand_over() {
+            parked.call(Some(flush));
         } else if !engine.flushing && engine.journal.pending() {
             self.flushed[parity(engine.next_flush())].notify_one();
         }
@@ -165,10 +167,9 @@ impl Shared {
             engine.settle_all();
             self.applied.notify_all();
         }
-        if !engine.take_turn() {
-            return false;
-        }
-        let mut engine = self.run_flush(engine);
+        let Some(flush) = engine.take_turn() else { return false };
+        drop(engine);
+        let mut engine = self.run(flush);
         self.pass_on(&mut engine);
         true
     }

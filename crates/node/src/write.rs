@@ -12,6 +12,7 @@ use anabranch_log::{
 use crate::engine::{Engine, Prepared};
 use crate::error::{Error, Result};
 use crate::names;
+use crate::parking::Woken;
 use crate::shared::Shared;
 use crate::view::{Acknowledged, Origin, SessionWrite};
 
@@ -195,10 +196,11 @@ impl Shared {
         if until == Until::Acknowledged && engine.can_park(id) {
             let parked = engine.park(id, local);
             drop(engine);
-            if parked.sleep() {
-                return Ok(None);
-            }
-            engine = self.lock();
+            engine = match parked.sleep() {
+                Woken::Acknowledged => return Ok(None),
+                Woken::ToFlush(flush) => self.run(flush),
+                Woken::ToLook => self.lock(),
+            };
         }
         let (mut engine, answer) = self.wait_locked(engine, |engine| {
             let answer = engine.answer(id)?;

@@ -64,7 +64,7 @@ struct Pending {
 }
 
 /// What a waiting caller will learn.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Answer {
     /// Durable here; with one voter, complete.
     pub(crate) acknowledged: bool,
@@ -118,7 +118,6 @@ pub(crate) struct Engine {
     pub(crate) flushing: bool,
     /// Flushes begun, by this process.
     flushes: u64,
-    turn: Option<Flush>,
     /// Parked writers not yet woken, oldest first.
     parked: VecDeque<(WriteId, Arc<Parked>)>,
     /// Those whose writes became durable: to be woken outside the lock.
@@ -188,7 +187,6 @@ impl Engine {
             closing: BTreeSet::new(),
             flushing: false,
             flushes: 0,
-            turn: None,
             parked: VecDeque::new(),
             served: Vec::new(),
             session: LocalSession::default(),
@@ -382,16 +380,15 @@ impl Engine {
     }
 
     /// Takes the turn to run the next flush, if there is something to flush and nobody does.
-    pub(crate) fn take_turn(&mut self) -> bool {
+    pub(crate) fn take_turn(&mut self) -> Option<Flush> {
         if self.flushing || self.fence.is_some() {
-            return false;
+            return None;
         }
-        let Some(flush) = self.journal.take_flush() else { return false };
+        let flush = self.journal.take_flush()?;
         self.buffered_bytes = 0;
         self.flushing = true;
         self.flushes += 1;
-        self.turn = Some(flush);
-        true
+        Some(flush)
     }
 
     /// The caller of a write in the space's own session (if `local`) has its answer.
@@ -417,14 +414,6 @@ impl Engine {
         parked
     }
 
-    /// A parked writer to run the next flush, if there is something to flush and nobody does it.
-    pub(crate) fn call_one(&mut self) -> Option<Arc<Parked>> {
-        if self.flushing || !self.journal.pending() {
-            return None;
-        }
-        self.unpark()
-    }
-
     /// Takes the oldest parked writer out: it will look for itself.
     fn unpark(&mut self) -> Option<Arc<Parked>> {
         let (id, parked) = self.parked.pop_front()?;
@@ -434,23 +423,26 @@ impl Engine {
         Some(parked)
     }
 
-    /// Parked writers to be woken: those whose writes are durable, and on a fenced node all
-    /// others, to look for themselves.
-    pub(crate) fn take_served(&mut self) -> (Vec<Arc<Parked>>, Vec<Arc<Parked>>) {
+    /// Parked writers whose writes became durable, to be woken.
+    pub(crate) fn take_served(&mut self) -> Vec<Arc<Parked>> {
         let answers = &self.answers;
         self.parked.retain(|(id, _)| answers.get(id).is_some_and(|answer| answer.parked.is_some()));
-        let mut called = Vec::new();
-        if self.fence.is_some() {
-            called.extend(std::iter::from_fn(|| self.unpark()));
-        } else {
-            called.extend(self.call_one());
-        }
-        (std::mem::take(&mut self.served), called)
+        std::mem::take(&mut self.served)
     }
 
-    /// The flush whose turn was just taken.
-    pub(crate) fn flush_of_turn(&mut self) -> Flush {
-        self.turn.take().expect("the turn was taken under the same lock")
+    /// The next flush, and a parked writer to run it; nothing if nobody waits so.
+    pub(crate) fn hand_over(&mut self) -> Option<(Arc<Parked>, Flush)> {
+        if self.parked.is_empty() {
+            return None;
+        }
+        let flush = self.take_turn()?;
+        let parked = self.unpark().expect("somebody is parked");
+        Some((parked, flush))
+    }
+
+    /// All parked writers of a fenced node, to look for themselves.
+    pub(crate) fn unpark_all(&mut self) -> Vec<Arc<Parked>> {
+        std::iter::from_fn(|| self.unpark()).collect()
     }
 
     /// Number of the flush under way, or of the last one.
