@@ -50,10 +50,11 @@ operation take effect?
 |---|---|---|
 | `no` | it did not and never will | correct or repeat it as you like |
 | `yes` | it did, but the answer could not be given in full | read the state; do not repeat it |
-| `unknown` | it cannot be told, and it may still take effect | repeat it with the same session and \
-sequence number only: it then takes effect at most once |
+| `unknown` | it cannot be told, and it may still take effect | repeat it with the same session \
+and sequence number only: it then takes effect at most once |
 
-A code says what is wrong, `happened` is said per answer. Codes are stable: a code is never reused for something else.
+A code says what is wrong, `happened` is said per answer. Codes are stable: a code is never \
+reused for something else.
 
 | code | what is wrong | what to do |
 |---|---|---|

@@ -78,7 +78,9 @@ impl fmt::Display for Evidence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         match self {
-            Evidence::Lost { record } => write!(f, "acknowledged record `{}` is lost", text(record)),
+            Evidence::Lost { record } => {
+                write!(f, "acknowledged record `{}` is lost", text(record))
+            }
             Evidence::Duplicated { record, positions } => {
                 let (a, b) = positions;
                 write!(f, "record `{}` stands at {a} and at {b}", text(record))
@@ -227,11 +229,8 @@ mod tests {
                     let (invoked, end) = spans[span];
                     append(record, invoked, outcomes(end)[kind])
                 };
-                let appends = [
-                    pick(a, "a", kinds % 3),
-                    pick(b, "b", kinds / 3 % 3),
-                    pick(c, "c", kinds / 9),
-                ];
+                let appends =
+                    [pick(a, "a", kinds % 3), pick(b, "b", kinds / 3 % 3), pick(c, "c", kinds / 9)];
                 for order in READS {
                     let read = read(order);
                     let expected = possible(&appends, &read);

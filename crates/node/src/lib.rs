@@ -5,8 +5,9 @@
 //! simulator, over a simulated [`anabranch_store::Disk`].
 //!
 //! Reading order: `engine` (what happens to a write, without locks or waiting), `shared` (the lock
-//! and the waiting), `write` (one write from number to answer), `recovery` (how an engine comes out of a directory), `checkpoint`; then the
-//! operations: `streams`, `branches`, `sql`, `live`, `diff`, `promote`; last `background`.
+//! and the waiting), `write` (one write from number to answer), `recovery` (how an engine comes out
+//! of a directory), `checkpoint`; then the operations: `streams`, `branches`, `sql`, `live`,
+//! `diff`, `promote`; last `background`.
 
 mod background;
 mod body;
@@ -35,6 +36,7 @@ mod tables;
 mod view;
 mod write;
 
+pub use anabranch_sql::{Limits, Value};
 pub use clock::{Clock, MonotonicClock};
 pub use error::{Error, Result};
 pub use options::Options;

@@ -6,16 +6,16 @@
 
 use std::sync::Arc;
 
-use anabranch_log::{Kind, NodeId, State};
+use anabranch_log::{Digest, Kind, NodeId, State, WriteId};
 use anabranch_replica::{
-    Config, EntryKind, Event, LogEntry, MAX_BATCH, Mark, RaftIndex, Replica,
+    Config, Effect, EntryKind, Event, LogEntry, MAX_BATCH, Mark, RaftIndex, Replica,
     Restored as RestoredReplica, StoredEntry, StoredPayload, Term,
 };
 use anabranch_sql::{DecodeCache, PageMap, PageStore};
 use anabranch_store::{
     CheckpointManifest, ChunkOptions, ChunkStore, Damage, Disk, History, HistoryOptions, Identity,
-    Journal, JournalOptions, JournalRecord, OpenError, Ordinal, Recovered, chain, checkpoint, disk,
-    identity, vote::VoteFile,
+    Journal, JournalOptions, JournalRecord, OpenError, Ordinal, Position, Recovered, Vote, chain,
+    checkpoint, disk, identity, vote::VoteFile,
 };
 
 use crate::checkpoint::{Progress, TablesDecoder, find_page};
@@ -53,29 +53,8 @@ pub(crate) fn open(disk: Arc<dyn Disk>, options: Options, clock: Arc<dyn Clock>)
     let snapshot = manifest
         .as_ref()
         .map(|manifest| (RaftIndex(manifest.raft_index), Term(manifest.raft_term)));
-    let vote = votes.vote();
-    let restored = RestoredReplica {
-        vote: anabranch_replica::Vote {
-            term: Term(vote.term),
-            voted_for: (vote.voted_for != 0).then_some(NodeId(vote.voted_for)),
-            commit: RaftIndex(vote.commit),
-        },
-        snapshot,
-        entries: stored_entries(&journal, &recovered)?,
-        payloads: recovered
-            .payloads
-            .iter()
-            .map(|(id, digest, at)| StoredPayload {
-                id: *id,
-                digest: *digest,
-                mark: Mark(at.ordinal.0),
-            })
-            .collect(),
-    };
-    let mut config = Config::single(NodeId(who.node), seed_of(space));
-    config.batch_max = MAX_BATCH.min(journal.record_bytes_max() / ORDERED_ID_BYTES).max(1);
-    let (replica, effects) = Replica::start(&config, restored)
-        .map_err(|error| Error::no(Kind::Corrupt, error.to_string()).because(error))?;
+    let (replica, effects) =
+        start_replica(&who, votes.vote(), snapshot, (&journal, &recovered), options.accept_loss)?;
     let mut engine = Engine::new(Restored {
         disk,
         state,
@@ -99,6 +78,40 @@ pub(crate) fn open(disk: Arc<dyn Disk>, options: Options, clock: Arc<dyn Clock>)
     let shared = Shared::new(engine, who.name, options, clock, directory);
     replay(&shared)?;
     Ok(shared)
+}
+
+/// The replica as its durable state says, and its first effects.
+fn start_replica(
+    who: &Identity,
+    mut vote: Vote,
+    snapshot: Option<(RaftIndex, Term)>,
+    (journal, recovered): (&Journal, &Recovered),
+    accept_loss: bool,
+) -> Result<(Replica, Vec<Effect>)> {
+    if accept_loss {
+        // Entries that were given up are not committed any more.
+        let last = recovered.entries.last().map_or(0, |(index, _, _)| *index);
+        vote.commit = vote.commit.min(last.max(snapshot.map_or(0, |(index, _)| index.0)));
+    }
+    let payload = |(id, digest, at): &(WriteId, Digest, Position)| StoredPayload {
+        id: *id,
+        digest: *digest,
+        mark: Mark(at.ordinal.0),
+    };
+    let restored = RestoredReplica {
+        vote: anabranch_replica::Vote {
+            term: Term(vote.term),
+            voted_for: (vote.voted_for != 0).then_some(NodeId(vote.voted_for)),
+            commit: RaftIndex(vote.commit),
+        },
+        snapshot,
+        entries: stored_entries(journal, recovered)?,
+        payloads: recovered.payloads.iter().map(payload).collect(),
+    };
+    let mut config = Config::single(NodeId(who.node), seed_of(who.space));
+    config.batch_max = MAX_BATCH.min(journal.record_bytes_max() / ORDERED_ID_BYTES).max(1);
+    Replica::start(&config, restored)
+        .map_err(|error| Error::no(Kind::Corrupt, error.to_string()).because(error))
 }
 
 /// Leads, applies everything that is durable, and forgets payloads applied before the checkpoint.

@@ -135,7 +135,8 @@ impl Space {
         self.shared.delete(branch, stream, key, by)
     }
 
-    /// Sets (or, with `None`, deletes) a key if its version is `expected` (`None`: absent); returns the new index.
+    /// Sets (or, with `None`, deletes) a key if its version is `expected` (`None`: absent); returns
+    /// the new index.
     #[expect(clippy::too_many_arguments, reason = "a key, its condition and its new value")]
     pub fn cas(
         &self,

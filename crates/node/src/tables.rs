@@ -130,20 +130,6 @@ impl Tables {
         Some(source)
     }
 
-    /// What the branch's own changes started from.
-    pub(crate) fn base(
-        &self,
-        branch: BranchId,
-        versions: &dyn Fn(BranchId) -> TableVersion,
-    ) -> Option<Source> {
-        let tables = self.branches.get(&branch)?;
-        match (&tables.source, tables.parent) {
-            (Some(source), _) => Some((**source).clone()),
-            (None, Some(parent)) => self.view(parent, versions),
-            (None, None) => self.view(branch, versions),
-        }
-    }
-
     /// A live fork was made.
     pub(crate) fn forked_live(&mut self, child: BranchId, parent: BranchId) {
         let tables = BranchTables { parent: Some(parent), live: true, ..BranchTables::default() };

@@ -212,11 +212,6 @@ impl Engine {
         self.tables.view(branch, &|id| self.version(id))
     }
 
-    /// What the branch's own changes started from.
-    pub(crate) fn base(&self, branch: BranchId) -> Option<Source> {
-        self.tables.base(branch, &|id| self.version(id))
-    }
-
     fn fenced(&self) -> Result<()> {
         match &self.fence {
             Some(fence) => Err(Error::no(fence.kind, fence.message.clone())),

@@ -162,14 +162,7 @@ fn judge(facts: &mut Facts, action: &AuthAction<'_>, database: Option<&str>) -> 
                 "ATTACH and DETACH are not allowed: a branch is one database",
             ));
         }
-        A::CreateTempIndex { .. }
-        | A::CreateTempTable { .. }
-        | A::CreateTempTrigger { .. }
-        | A::CreateTempView { .. }
-        | A::DropTempIndex { .. }
-        | A::DropTempTable { .. }
-        | A::DropTempTrigger { .. }
-        | A::DropTempView { .. } => {
+        _ if is_temporary(action) => {
             return Err(String::from(
                 "temporary objects are not supported: a connection does not outlive its \
                  transaction; use WITH",
@@ -178,6 +171,21 @@ fn judge(facts: &mut Facts, action: &AuthAction<'_>, database: Option<&str>) -> 
         _ => return Err(String::from("this kind of statement is not allowed")),
     }
     Ok(())
+}
+
+fn is_temporary(action: &AuthAction<'_>) -> bool {
+    use AuthAction as A;
+    matches!(
+        action,
+        A::CreateTempIndex { .. }
+            | A::CreateTempTable { .. }
+            | A::CreateTempTrigger { .. }
+            | A::CreateTempView { .. }
+            | A::DropTempIndex { .. }
+            | A::DropTempTable { .. }
+            | A::DropTempTrigger { .. }
+            | A::DropTempView { .. }
+    )
 }
 
 fn pragma(name: &str, value: Option<&str>) -> Result<(), String> {

@@ -195,8 +195,8 @@ mod tests {
 
     #[test]
     fn a_trigger_is_one_statement() {
-        let trigger = "CREATE TRIGGER t AFTER INSERT ON a BEGIN UPDATE b SET x = CASE WHEN 1 THEN 2 \
-                       END; DELETE FROM c; END;";
+        let trigger = "CREATE TRIGGER t AFTER INSERT ON a BEGIN \
+                       UPDATE b SET x = CASE WHEN 1 THEN 2 END; DELETE FROM c; END;";
         assert_eq!(texts(&format!("{trigger} SELECT 1;")), [trigger, "SELECT 1;"]);
         let temp = "create temp trigger t after insert on a begin select 1; end ;";
         assert_eq!(texts(&format!("{temp}SELECT 1")), [temp, "SELECT 1"]);

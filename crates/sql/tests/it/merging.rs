@@ -108,9 +108,15 @@ fn a_unique_value_taken_meanwhile_is_named() {
 fn a_diff_counts_everything_and_shows_deletions_first() {
     let mut main = Branch::new();
     main.run("CREATE TABLE t(id INTEGER PRIMARY KEY, a)");
-    main.run("WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM n WHERE x < 50) INSERT INTO t SELECT x, x FROM n");
+    let numbers = |first: u32, last: u32| {
+        format!(
+            "WITH RECURSIVE n(x) AS (SELECT {first} UNION ALL SELECT x+1 FROM n WHERE x < {last})
+             INSERT INTO t SELECT x, x FROM n"
+        )
+    };
+    main.run(&numbers(1, 50));
     let mut fork = main.fork();
-    fork.run("WITH RECURSIVE n(x) AS (SELECT 101 UNION ALL SELECT x+1 FROM n WHERE x < 300) INSERT INTO t SELECT x, x FROM n");
+    fork.run(&numbers(101, 300));
     fork.run(
         "DELETE FROM t WHERE id <= 5; INSERT INTO t VALUES (999, 0); DELETE FROM t WHERE id = 999",
     );

@@ -198,7 +198,8 @@ fn a_table_with_rows_the_fork_never_saw_is_not_dropped() {
 #[test]
 fn a_reference_to_a_row_that_the_other_side_deleted_is_found() {
     let mut main = base(
-        "CREATE TABLE p(id INTEGER PRIMARY KEY); CREATE TABLE c(id INTEGER PRIMARY KEY, p REFERENCES p);
+        "CREATE TABLE p(id INTEGER PRIMARY KEY);
+         CREATE TABLE c(id INTEGER PRIMARY KEY, p REFERENCES p);
          INSERT INTO p VALUES (1), (2)",
     );
     let mut fork = main.fork();

@@ -9,7 +9,8 @@
 //! | 16 | 32 | BLAKE3 of bytes 0..16 and the content |
 //! | 48 | length | content |
 //!
-//! The file ends with the content. BLAKE3 because a manifest may be long and everything hangs on it.
+//! The file ends with the content. BLAKE3 because a manifest may be long and everything hangs on
+//! it.
 
 use super::fields::Fields;
 use super::{Fault, VERSION_WRITTEN, accepts, is_zero};
