@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use anabranch_log::{Digest, Kind, NodeId, State, WriteId};
+use anabranch_log::{Digest, Kind, NodeId, State, Status, WriteId};
 use anabranch_replica::{
     Config, Effect, EntryKind, Event, LogEntry, MAX_BATCH, Mark, RaftIndex, Replica,
     Restored as RestoredReplica, StoredEntry, StoredPayload, Term,
@@ -26,6 +26,7 @@ use crate::options::Options;
 use crate::pages::ChunkPages;
 use crate::shared::Shared;
 use crate::tables::Tables;
+use crate::view::Origin;
 
 /// Room for one id in an order entry, generously: entries must fit small journal segments too.
 const ORDERED_ID_BYTES: usize = 64;
@@ -127,8 +128,26 @@ fn replay(shared: &Shared) -> Result<()> {
     let mut engine = shared.lock();
     engine.end_replay();
     drop(engine);
+    give_up_closings(shared);
     shared.watch_forks();
     Ok(())
+}
+
+/// Whoever decided about a closing is gone: the branch takes writes again, as it was.
+fn give_up_closings(shared: &Shared) {
+    let engine = shared.lock();
+    let closing: Vec<_> = engine
+        .state
+        .branches()
+        .filter_map(|branch| match branch.status() {
+            Status::Closing { at, .. } => Some((branch.id(), at)),
+            _ => None,
+        })
+        .collect();
+    drop(engine);
+    for (branch, at) in closing {
+        shared.reopen(branch, at, &Origin::actor("node").because("restarted while closing"));
+    }
 }
 
 fn identify(disk: &Arc<dyn Disk>, options: &Options) -> Result<Identity> {

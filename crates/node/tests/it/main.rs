@@ -1,6 +1,7 @@
 //! The embedded API on real directories.
 
 mod branches;
+mod crash;
 mod sql;
 mod streams;
 
