@@ -2,6 +2,7 @@
 
 mod branches;
 mod crash;
+mod fixture;
 mod sql;
 mod streams;
 
