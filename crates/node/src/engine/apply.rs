@@ -9,7 +9,7 @@ use anabranch_log::{
     BranchId, Change, Digest, Entry, ForkKind, Kind, Operation, Outcome, TableVersion, WriteId,
 };
 use anabranch_replica::{Event, Order, RaftIndex, Term};
-use anabranch_sql::Body;
+use anabranch_sql::{Body, InstallError, PageError};
 use anabranch_store::{Frame, JournalRecord, Position, chain};
 
 use super::{Engine, Fence};
@@ -146,14 +146,11 @@ impl Engine {
             body: record.encode(),
         };
         let appended = self.history.append(&frame);
-        appended.map_err(|error| Fence::new(Kind::Poisoned, error.to_string()))
+        appended.map_err(|error| Fence::of_write(&error))
     }
 
     fn put_chunk(&self, bytes: &[u8]) -> std::result::Result<[u8; 32], Fence> {
-        let handle = self
-            .chunks
-            .put(bytes)
-            .map_err(|error| Fence::new(Kind::Poisoned, error.to_string()))?;
+        let handle = self.chunks.put(bytes).map_err(|error| Fence::of_write(&error))?;
         self.chunks.hash(handle).map_err(|error| Fence::new(Kind::Corrupt, error.to_string()))
     }
 
@@ -228,7 +225,14 @@ impl Engine {
                 .map_err(|error| Fence::new(Kind::Corrupt, error.to_string()))?
                 .ok_or_else(|| Fence::new(Kind::Corrupt, "a commit without its pages"))?;
             let installed = anabranch_sql::install(&base, &*self.pages, &delta);
-            Some(installed.map_err(|error| Fence::new(Kind::Corrupt, error.to_string()))?)
+            Some(installed.map_err(|error| {
+                let kind = match &error {
+                    InstallError::Page(PageError::Full) => Kind::DiskFull,
+                    InstallError::Page(PageError::Io { .. }) => Kind::Unavailable,
+                    _ => Kind::Corrupt,
+                };
+                Fence::new(kind, error.to_string())
+            })?)
         };
         let summary = body::summary_of(operation).unwrap_or_default();
         let changed: Vec<String> = summary.changed().collect();

@@ -92,6 +92,15 @@ impl Fence {
     pub(crate) fn new(kind: Kind, message: impl Into<String>) -> Fence {
         Fence { kind, message: message.into() }
     }
+
+    /// Something decided could not be written down: the journal has it, the next start applies it.
+    fn of_write(error: &WriteError) -> Fence {
+        let kind = match error {
+            WriteError::DiskFull { .. } => Kind::DiskFull,
+            _ => Kind::Poisoned,
+        };
+        Fence::new(kind, error.to_string())
+    }
 }
 
 /// All that one open space keeps in memory, except what reads share without the lock.
@@ -542,7 +551,7 @@ impl Engine {
                     commit: vote.commit.0,
                 };
                 let written = self.votes.write(stored);
-                written.map_err(|error| Fence::new(Kind::Poisoned, error.to_string()))?;
+                written.map_err(|error| Fence::of_write(&error))?;
                 Ok(Some(Event::VotePersisted(vote)))
             }
             Effect::WriteEntries { batch, entries } => self.write_entries(batch, entries),

@@ -217,3 +217,44 @@ fn a_closed_space_verifies_clean_and_opens_from_its_checkpoint() {
     assert!(report.clean(), "{:?}", report.findings);
     assert!(report.records > 10);
 }
+
+#[test]
+fn a_full_disk_refuses_and_loses_nothing() {
+    let disk = MemoryDisk::new();
+    let space = open(&disk, false).unwrap();
+    let used: u64 = disk.files().iter().map(|(_, bytes)| bytes).sum();
+    disk.set_capacity(Some(used + (200 << 10)));
+    let mut acknowledged = 0_u64;
+    let error = loop {
+        match space.append("main", "s", vec![vec![b'x'; 1_000]], &me()) {
+            Ok(_) => acknowledged += 1,
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(error.kind, Kind::DiskFull, "{error}");
+    assert!(acknowledged > 0);
+    drop(space);
+    disk.set_capacity(None);
+    let space = reopen(&disk);
+    let length = space.read("main", "s", 0, 1).unwrap().length;
+    let possible = acknowledged..=acknowledged + u64::from(error.happened != Happened::No);
+    assert!(possible.contains(&length), "{length} records, {acknowledged} acknowledged");
+    space.append("main", "s", vec![b"again".to_vec()], &me()).unwrap();
+}
+
+#[test]
+fn a_failed_sync_poisons_until_the_next_start() {
+    let disk = MemoryDisk::new();
+    let space = open(&disk, false).unwrap();
+    space.append("main", "s", vec![b"kept".to_vec()], &me()).unwrap();
+    disk.fail_sync_after(0);
+    let error = space.append("main", "s", vec![b"lost".to_vec()], &me()).unwrap_err();
+    assert_eq!((error.kind, error.happened), (Kind::Poisoned, Happened::Unknown));
+    let error = space.append("main", "s", vec![b"later".to_vec()], &me()).unwrap_err();
+    assert_eq!((error.kind, error.happened), (Kind::Poisoned, Happened::No));
+    let cut = disk.after_crash(CrashKeeps::Synced);
+    drop(space);
+    let space = reopen(&cut);
+    let page = space.read("main", "s", 0, 10).unwrap();
+    assert_eq!(page.records[0].value, b"kept");
+}
