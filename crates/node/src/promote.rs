@@ -247,7 +247,10 @@ impl Shared {
             Err(error) if error.kind == Kind::Conflict => refusals.push(error),
             Err(error) => return Err(error),
         }
-        plan.refusal = refusals.into_iter().next();
+        plan.refusal = refusals.into_iter().reduce(|first, other| Error {
+            message: format!("{}; {}", first.message, other.message),
+            ..first
+        });
         Ok(plan)
     }
 

@@ -120,7 +120,7 @@ fn replay(shared: &Shared) -> Result<()> {
     let ticket = {
         let mut engine = shared.lock();
         engine.step(Event::Order);
-        engine.begin_read()
+        engine.begin_read()?
     };
     if let Some(ticket) = ticket {
         shared.wait(|engine| engine.read_ready(ticket).then_some(()))?;

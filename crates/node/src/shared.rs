@@ -187,7 +187,7 @@ impl Shared {
     /// Waits until the state covers everything acknowledged before the call.
     pub(crate) fn barrier(&self) -> Result<()> {
         let mut engine = self.lock();
-        let Some(ticket) = engine.begin_read() else { return Ok(()) };
+        let Some(ticket) = engine.begin_read()? else { return Ok(()) };
         self.wait_locked(engine, |engine| engine.read_ready(ticket).then_some(())).1
     }
 

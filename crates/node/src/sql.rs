@@ -217,6 +217,7 @@ impl Shared {
                 passed: result.passed(),
                 columns: result.columns,
                 rows: result.rows,
+                row_count: result.row_count,
                 error: result.error.map(|error| error.to_string()),
             })
             .collect()
@@ -404,7 +405,7 @@ pub(crate) fn failed_checks(results: &[CheckResult]) -> Option<Error> {
     let first = failed.first()?;
     let why = match &first.error {
         Some(error) => error.clone(),
-        None => format!("{} offending row(s)", first.rows.len()),
+        None => format!("{} offending row(s)", first.row_count),
     };
     let message = format!("check `{}` failed: {why}; failed checks=`{}`", first.name, failed.len());
     Some(Error::no(Kind::CheckFailed, message))

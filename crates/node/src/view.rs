@@ -393,6 +393,8 @@ pub struct CheckResult {
     pub columns: Vec<String>,
     /// Offending rows, up to a limit.
     pub rows: Vec<Vec<Value>>,
+    /// How many there are in all.
+    pub row_count: u64,
     /// Whether it returned no rows.
     pub passed: bool,
     /// Why it could not run, if it could not: counts as failed.

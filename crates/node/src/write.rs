@@ -6,7 +6,7 @@
 use std::sync::MutexGuard;
 
 use anabranch_log::{
-    BranchId, Entry, Kind, Operation, Outcome, Refusal, SessionId, State, WriteId,
+    BranchId, Entry, Happened, Kind, Operation, Outcome, Refusal, SessionId, State, WriteId,
 };
 
 use crate::engine::{Engine, Prepared};
@@ -125,6 +125,10 @@ impl Shared {
 
     /// The first outcome of a refused write, if it is a retry of one that happened; else the error.
     fn answered_before(&self, by: &Origin, error: Error) -> Result<(SessionWrite, Outcome)> {
+        if error.happened != Happened::No {
+            // Not refused: looking it up may fail, too, and that error would say it did not happen.
+            return Err(error);
+        }
         match (by.write, self.first_outcome(by)?) {
             (Some(write), Some(outcome)) => Ok((write, outcome)),
             _ => Err(error),

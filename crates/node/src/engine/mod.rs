@@ -361,16 +361,18 @@ impl Engine {
         }
     }
 
-    /// Begins a linearizable read; `None` if the state covers everything already.
-    pub(crate) fn begin_read(&mut self) -> Option<u64> {
-        if self.fence.is_some() || (self.pending.is_empty() && !self.replaying) {
+    /// Begins a linearizable read; `None` if the state covers everything already. A fenced node
+    /// refuses while it holds writes that it acknowledged and can apply no more.
+    pub(crate) fn begin_read(&mut self) -> Result<Option<u64>> {
+        if self.pending.is_empty() && !self.replaying {
             // Nothing durable is unapplied: `pending` shrinks only by applying.
-            return None;
+            return Ok(None);
         }
+        self.fenced()?;
         let ticket = self.next_ticket;
         self.next_ticket += 1;
         self.step(Event::Read { ticket });
-        Some(ticket)
+        Ok(Some(ticket))
     }
 
     /// Whether the read may look; asking clears it.
