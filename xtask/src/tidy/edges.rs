@@ -38,6 +38,10 @@ const EDGES: &[(&str, &[&str])] = &[
     ("xtask", &[]),
 ];
 
+/// Edges for tests only.
+const TEST_EDGES: &[(&str, &str, &str)] =
+    &[("server", "client", "the door is tested with the client that users link")];
+
 /// Outside crates that any crate may use in its tests.
 const FOR_TESTS: &[(&str, &str)] = &[
     ("proptest", "property tests: random schedules, shrunk to the smallest failing one"),
@@ -61,6 +65,7 @@ const OUTSIDE: &[(&str, &str, &str)] = &[
     ("client", "serde", "wire types are derived"),
     ("client", "serde_json", "the wire format of /v1"),
     ("server", "axum", "HTTP routing and body limits"),
+    ("server", "futures-core", "the stream trait that axum asks of server-sent events"),
     ("server", "tokio", "the runtime under axum; the node itself needs none"),
     ("server", "tracing", "what a server tells its operator"),
     ("server", "serde", "wire types are derived"),
@@ -99,6 +104,12 @@ pub(crate) fn check(metadata: &Value) -> Vec<Finding> {
         };
         for dependency in dependencies {
             if packages.contains_key(&dependency.name) {
+                let for_test = |edge: &&(&str, &str, &str)| {
+                    dependency.only_for_tests && edge.0 == name && edge.1 == dependency.name
+                };
+                if TEST_EDGES.iter().any(|edge| for_test(&edge)) {
+                    continue;
+                }
                 findings.extend(check_edge(name, &dependency.name, allowed));
             } else {
                 used.insert((name.as_str(), dependency.name.as_str()));

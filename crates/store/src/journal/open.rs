@@ -42,6 +42,9 @@ impl Journal {
         let geometry = segment::geometry(options.segment_bytes)?;
         disk.create_dir(DIR).map_err(|error| OpenError::io(DIR, error))?;
         let mut numbers = segment_numbers(&*disk)?;
+        // A process killed between renaming a segment and syncing the directory left a name that
+        // a power cut may still take.
+        disk.sync_dir(DIR).map_err(|error| OpenError::io(DIR, error))?;
         if numbers.is_empty() {
             if !options.create {
                 return Err(damaged(file_name(1), 0, "there is no journal segment"));
