@@ -146,19 +146,19 @@ fn reordered(by_record: &BTreeMap<&[u8], &Append>, read: &[Vec<u8>]) -> Option<E
     let mut earliest: Option<(u64, usize)> = None;
     for (position, record) in read.iter().enumerate().rev() {
         let append = by_record.get(record.as_slice())?;
-        if let Some((acknowledged, at)) = earliest {
-            if acknowledged < append.invoked {
-                return Some(Evidence::Reordered {
-                    first: read[at].clone(),
-                    second: record.clone(),
-                    positions: (at, position),
-                });
-            }
+        if let Some((acknowledged, at)) = earliest
+            && acknowledged < append.invoked
+        {
+            return Some(Evidence::Reordered {
+                first: read[at].clone(),
+                second: record.clone(),
+                positions: (at, position),
+            });
         }
-        if let Outcome::Acknowledged(when) = append.outcome {
-            if earliest.is_none_or(|(acknowledged, _)| when < acknowledged) {
-                earliest = Some((when, position));
-            }
+        if let Outcome::Acknowledged(when) = append.outcome
+            && earliest.is_none_or(|(acknowledged, _)| when < acknowledged)
+        {
+            earliest = Some((when, position));
         }
     }
     None

@@ -332,9 +332,7 @@ impl Shared {
             let body = if live {
                 Body::encode_changes(&candidate.commit)
             } else {
-                Body::encode_with_pages(&**pages, &candidate.commit).map_err(|error| {
-                    Error::no(Kind::Corrupt, "a page cannot be read").because(error)
-                })?
+                crate::sql::encode_with_pages(&plan.target.view, &candidate.commit)?
             };
             plan.tables = Tables::Body(body);
         }

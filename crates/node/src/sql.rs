@@ -359,7 +359,7 @@ impl LogSink<'_> {
         let bytes = if parent.is_some() {
             Body::encode_changes(commit)
         } else {
-            self.encode_with_pages(commit)?
+            encode_with_pages(&self.snapshot.view, commit)?
         };
         let operation = Operation::Commit {
             branch: *branch,
@@ -377,26 +377,26 @@ impl LogSink<'_> {
             Err(refusal) => Err(refusal.into()),
         }
     }
+}
 
-    /// The record's pages are relative to the real page map: of a frozen fork cut from a live one,
-    /// the first commit brings the derived pages along.
-    fn encode_with_pages(&self, commit: &CommitSet) -> Result<Vec<u8>> {
-        let View { pages, source, .. } = &self.snapshot.view;
-        let page_error = |error: anabranch_sql::PageError| {
-            Error::no(Kind::Corrupt, "a page cannot be read").because(error)
-        };
-        if source.layers.is_empty() {
-            return Body::encode_with_pages(&**pages, commit).map_err(page_error);
-        }
-        let mut moved = Vec::new();
-        for number in source.root.diff(&commit.root) {
-            if let Some(page) = commit.root.get(number) {
-                moved.push((number, pages.get(page).map_err(page_error)?));
-            }
-        }
-        let commit = CommitSet { base: source.root.clone(), pages: moved, ..commit.clone() };
-        Body::encode_with_pages(&**pages, &commit).map_err(page_error)
+/// The record's pages are relative to the real page map: of a frozen fork cut from a live one,
+/// the first commit brings the derived pages along.
+pub(crate) fn encode_with_pages(view: &View, commit: &CommitSet) -> Result<Vec<u8>> {
+    let View { pages, source, .. } = view;
+    let page_error = |error: anabranch_sql::PageError| {
+        Error::no(Kind::Corrupt, "a page cannot be read").because(error)
+    };
+    if source.layers.is_empty() {
+        return Body::encode_with_pages(&**pages, commit).map_err(page_error);
     }
+    let mut moved = Vec::new();
+    for number in source.root.diff(&commit.root) {
+        if let Some(page) = commit.root.get(number) {
+            moved.push((number, pages.get(page).map_err(page_error)?));
+        }
+    }
+    let commit = CommitSet { base: source.root.clone(), pages: moved, ..commit.clone() };
+    Body::encode_with_pages(&**pages, &commit).map_err(page_error)
 }
 
 /// An error that names the first failed check, or `None` if all passed.

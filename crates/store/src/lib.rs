@@ -2,7 +2,7 @@
 //!
 //! | part | file | what it keeps |
 //! |---|---|---|
-//! | [`identity`], [`vote`] | `identity.{a,b}`, `vote.{a,b}` | who we are and how we voted, each twice |
+//! | [`identity`], [`vote`] | `identity.{a,b}`, `vote.{a,b}` | who we are, term and vote; twice |
 //! | [`journal`] | `journal/*.seg` | payloads in arrival order, Raft entries, transaction parts |
 //! | [`chunks`] | `chunks/*.pack` | pages and state blobs, addressed by their BLAKE3 |
 //! | [`history`] | `history/*.seg` | every applied operation in index order |
