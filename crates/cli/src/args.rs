@@ -63,7 +63,13 @@ pub(crate) struct Global {
     #[arg(long, global = true, value_name = "TEXT")]
     pub(crate) intent: Option<String>,
     /// Longest wait for one answer, such as 500ms, 30s or 5m
-    #[arg(long, global = true, value_name = "TIME", default_value = "60s", value_parser = parse::duration)]
+    #[arg(
+        long,
+        global = true,
+        value_name = "TIME",
+        default_value = "60s",
+        value_parser = parse::duration
+    )]
     pub(crate) timeout: Duration,
     /// Print JSON, one value per line
     #[arg(long, global = true)]

@@ -38,7 +38,7 @@ impl Space {
     /// came after the last checkpoint.
     ///
     /// # Errors
-    /// `locked`: another process has it. `not_found`: nothing there and `create` is off.
+    /// `locked`: another process has it. `unavailable`: nothing there and `create` is off.
     /// `corrupt`: the message names file, offset and structure.
     pub fn open(dir: impl AsRef<Path>, options: Options) -> Result<Space> {
         let dir = dir.as_ref();

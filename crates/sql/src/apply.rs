@@ -4,18 +4,21 @@
 //! the end every reference that the changes touch is checked. Shapes are compared before rows: a
 //! missing or narrower table is an error, never a silent success.
 
+mod write;
+
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 use rusqlite::config::DbConfig;
 
-use crate::change::{CommitSet, RowIdentity, Step, TableKey, TableShape};
+use crate::change::{CommitSet, Fingerprint, RowIdentity, TableKey, TableShape};
 use crate::connection::{Capture, Connection, quote, value_of};
 use crate::error::{SqlError, SqlErrorKind};
 use crate::limits::{Access, Limits};
 use crate::live::{Clash, ClashReason};
 use crate::map::PageMap;
-use crate::net::NetChanges;
+use crate::net::{NetChanges, net};
 use crate::page::PageStore;
 use crate::references;
 use crate::value::Value;
@@ -48,6 +51,10 @@ pub(crate) struct Place {
     pub(crate) shape: Arc<TableShape>,
     /// A name of the rowid; `None` for WITHOUT ROWID.
     rowid: Option<String>,
+    /// Every stored column that the table has there, also those the shape does not know.
+    all: Vec<String>,
+    /// Whether the table is virtual (full text).
+    is_virtual: bool,
 }
 
 /// What has to be done in one table.
@@ -63,12 +70,16 @@ pub(crate) struct Merge {
     connection: Connection,
     target: PageMap,
     renumbered: Vec<(String, i64, i64)>,
+    /// Where rows that got another number are now: (table in lower case, the fork's number) to the
+    /// number here. Later changes of such a row follow it.
+    moved: BTreeMap<(String, i64), i64>,
 }
 
 impl Place {
-    /// Whether the row's number is chosen by SQLite and means nothing to anybody.
+    /// Whether the row's number is chosen by SQLite and means nothing to anybody. Numbers of
+    /// full-text rows are data: they usually name a row of another table.
     pub(crate) fn numbers_rows(&self, identity: &RowIdentity) -> bool {
-        self.shape.key == TableKey::Rowid
+        (self.shape.key == TableKey::Rowid && !self.is_virtual)
             || (matches!(self.shape.key, TableKey::Columns(_))
                 && matches!(identity, RowIdentity::Rowid(_)))
     }
@@ -123,7 +134,8 @@ impl Merge {
             Ok(())
         })?;
         connection.begin()?;
-        Ok(Merge { connection, target: target.clone(), renumbered: Vec::new() })
+        let (renumbered, moved) = (Vec::new(), BTreeMap::new());
+        Ok(Merge { connection, target: target.clone(), renumbered, moved })
     }
 
     /// Changes that rows cannot express fit nowhere but where they were made.
@@ -140,7 +152,8 @@ impl Merge {
 
     /// The target's table for rows of a shape; a clash if it has not what the rows need.
     pub(crate) fn place(&mut self, shape: &Arc<TableShape>) -> Result<Place, MergeError> {
-        let place = Place { shape: Arc::clone(shape), rowid: None };
+        let place =
+            Place { shape: Arc::clone(shape), rowid: None, all: Vec::new(), is_virtual: false };
         let Some(capture) = self.connection.capture(&shape.name)? else {
             return Err(place.clash(None, ClashReason::MissingTable));
         };
@@ -168,7 +181,19 @@ impl Merge {
         if !kind || lower(shape) != lower(&rows.shape) {
             return Err(place.clash(None, ClashReason::OtherKey));
         }
-        Ok(Place { rowid: rows.rowid.clone(), ..place })
+        Ok(Place {
+            rowid: rows.rowid.clone(),
+            all: rows.shape.columns.clone(),
+            is_virtual: rows.is_virtual,
+            ..place
+        })
+    }
+
+    /// The identity here of a row that the fork knows by `identity`.
+    pub(crate) fn here(&self, place: &Place, identity: &RowIdentity) -> RowIdentity {
+        let RowIdentity::Rowid(number) = identity else { return identity.clone() };
+        let moved = self.moved.get(&(place.shape.name.to_lowercase(), *number));
+        RowIdentity::Rowid(*moved.unwrap_or(number))
     }
 
     /// The target's row, by the columns of the recorded shape.
@@ -189,103 +214,6 @@ impl Merge {
                 .collect::<Result<_, _>>()
                 .map(Some)
         })
-    }
-
-    /// Does what has to be done in one table: deletions first, so that keys are free.
-    pub(crate) fn write(&mut self, place: &Place, actions: Actions) -> Result<(), MergeError> {
-        let Actions { deletes, updates, inserts } = actions;
-        self.delete(place, &deletes)?;
-        self.update(place, updates)?;
-        self.insert(place, inserts)
-    }
-
-    fn delete(&mut self, place: &Place, rows: &[RowIdentity]) -> Result<(), MergeError> {
-        for same in rows.chunk_by(|a, b| a.values().len() == b.values().len()) {
-            let Some(first) = same.first() else { continue };
-            let sql = format!("DELETE FROM {} WHERE {}", place.table(), place.condition(first).0);
-            self.connection.run_many(&sql, same.iter().map(|row| place.condition(row).1))?;
-        }
-        Ok(())
-    }
-
-    fn update(
-        &mut self,
-        place: &Place,
-        rows: Vec<(RowIdentity, Vec<Value>)>,
-    ) -> Result<(), MergeError> {
-        let Some((first, _)) = rows.first() else { return Ok(()) };
-        let sets: Vec<String> =
-            place.columns().into_iter().map(|column| format!("{column} = ?")).collect();
-        let condition = place.condition(first).0;
-        let sql = format!("UPDATE {} SET {} WHERE {condition}", place.table(), sets.join(", "));
-        let values = |(identity, row): &(RowIdentity, Vec<Value>)| {
-            let mut values = row.clone();
-            values.extend(place.condition(identity).1);
-            values
-        };
-        match self.connection.run_many(&sql, rows.iter().map(values)) {
-            Ok(_) => Ok(()),
-            // Rows may have exchanged the values of a unique column: take all out, put all in.
-            Err(error) if error.kind == SqlErrorKind::Constraint && rows.len() > 1 => {
-                let identities: Vec<_> =
-                    rows.iter().map(|(identity, _)| identity.clone()).collect();
-                self.delete(place, &identities)?;
-                self.insert(place, rows)
-            }
-            Err(error) => Err(constraint(place, first, error)),
-        }
-    }
-
-    fn insert(
-        &mut self,
-        place: &Place,
-        rows: Vec<(RowIdentity, Vec<Value>)>,
-    ) -> Result<(), MergeError> {
-        let (numbered, plain): (Vec<_>, Vec<_>) =
-            rows.into_iter().partition(|(identity, _)| place.numbers_rows(identity));
-        for (identity, row) in numbered {
-            self.insert_numbered(place, &identity, row)?;
-        }
-        if plain.is_empty() {
-            return Ok(());
-        }
-        let sql = insert_sql(place, None);
-        if self.connection.run_many(&sql, plain.iter().map(|(_, row)| row.as_slice())).is_ok() {
-            return Ok(());
-        }
-        // One of them does not fit: find out which.
-        for (identity, row) in &plain {
-            self.connection
-                .run_many(&sql, [row.as_slice()])
-                .map_err(|error| constraint(place, identity, error))?;
-        }
-        Ok(())
-    }
-
-    /// Inserts a row under its old number if that is free, else under another.
-    fn insert_numbered(
-        &mut self,
-        place: &Place,
-        identity: &RowIdentity,
-        mut row: Vec<Value>,
-    ) -> Result<(), MergeError> {
-        let RowIdentity::Rowid(number) = identity else {
-            return Err(SqlError::internal("a numbered row without a number").into());
-        };
-        let taken = self.current(place, identity)?.is_some();
-        let rowid = place.rowid.as_deref().filter(|_| !taken);
-        if rowid.is_some() {
-            row.insert(0, Value::Integer(*number));
-        }
-        let sql = insert_sql(place, rowid);
-        self.connection
-            .run_many(&sql, [row.as_slice()])
-            .map_err(|error| constraint(place, identity, error))?;
-        if taken {
-            let now = self.connection.internal(|database| Ok(database.last_insert_rowid()))?;
-            self.renumbered.push((place.shape.name.clone(), *number, now));
-        }
-        Ok(())
     }
 
     /// Runs a schema statement of the fork. A table is dropped only if nothing is left in it that
@@ -318,8 +246,51 @@ impl Merge {
                 return Err(clash(&table, ClashReason::NotEmpty { rows }));
             }
         }
+        let before = self.root_pages()?;
         self.connection.run(sql, &[]).map_err(failed)?;
+        self.follow_renames(&before)
+    }
+
+    /// Where the tables with moved rows are: a rename keeps the root page.
+    fn root_pages(&self) -> Result<BTreeMap<String, i64>, SqlError> {
+        if self.moved.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        self.connection.internal(|database| {
+            let mut query = database.prepare_cached(
+                "SELECT name, rootpage FROM sqlite_schema WHERE type = 'table' AND rootpage > 0",
+            )?;
+            let found = query.query_map([], |row| {
+                Ok((row.get::<_, String>(0)?.to_lowercase(), row.get::<_, i64>(1)?))
+            })?;
+            Ok(found.collect::<Result<_, _>>()?)
+        })
+    }
+
+    fn follow_renames(&mut self, before: &BTreeMap<String, i64>) -> Result<(), MergeError> {
+        let after: BTreeMap<i64, String> =
+            self.root_pages()?.into_iter().map(|(name, page)| (page, name)).collect();
+        self.moved = std::mem::take(&mut self.moved)
+            .into_iter()
+            .filter_map(|((table, number), now)| {
+                let name = after.get(before.get(&table)?)?;
+                Some(((name.clone(), number), now))
+            })
+            .collect();
         Ok(())
+    }
+
+    /// Compares a column that the fork drops with what the fork saw in it before.
+    pub(crate) fn require_same(&mut self, same: &Fingerprint) -> Result<(), MergeError> {
+        let found = self.connection.fingerprint(&same.table, &same.columns)?;
+        if found.as_ref() == Some(same) {
+            return Ok(());
+        }
+        Err(MergeError::Clash(Box::new(Clash {
+            table: same.table.clone(),
+            key: Vec::new(),
+            reason: ClashReason::SchemaAndRows,
+        })))
     }
 
     /// Builds external-content full-text indexes again.
@@ -358,13 +329,9 @@ impl Merge {
             steps: Vec::new(),
             tables_read: std::collections::BTreeSet::new(),
         });
-        let changed = commit.steps.iter().filter_map(|step| match step {
-            Step::Rows(rows) => Some(rows),
-            _ => None,
-        });
-        let broken = self
-            .connection
-            .internal(|database| references::first_broken(database, changed.flatten()))?;
+        let net = net(&commit.steps);
+        let broken =
+            self.connection.internal(|database| references::first_broken(database, &net))?;
         match broken {
             None => Ok(commit),
             Some((table, identity, parent)) => Err(MergeError::Clash(Box::new(Clash {
@@ -373,22 +340,5 @@ impl Merge {
                 reason: ClashReason::ForeignKey { parent },
             }))),
         }
-    }
-}
-
-fn insert_sql(place: &Place, rowid: Option<&str>) -> String {
-    let columns: Vec<String> = rowid.map(quote).into_iter().chain(place.columns()).collect();
-    let marks = vec!["?"; columns.len()].join(", ");
-    format!("INSERT INTO {}({}) VALUES ({marks})", place.table(), columns.join(", "))
-}
-
-/// A row that a constraint keeps out is a clash; anything else stays what it is.
-fn constraint(place: &Place, identity: &RowIdentity, error: SqlError) -> MergeError {
-    match error.kind {
-        SqlErrorKind::Constraint => {
-            let message = error.message;
-            place.clash(Some(identity), ClashReason::Constraint { message })
-        }
-        _ => MergeError::Sql(error),
     }
 }

@@ -100,6 +100,18 @@ impl RowChange {
     }
 }
 
+/// What some columns of a table held, for noticing that they hold something else elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fingerprint {
+    /// The table.
+    pub table: String,
+    /// Its columns, as in the schema.
+    pub columns: Vec<String>,
+    /// A sum over key and columns of every row, in no order. Equal content gives equal sums;
+    /// it is not made to withstand somebody who looks for another content with the same sum.
+    pub sum: u64,
+}
+
 /// One step of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
@@ -108,6 +120,8 @@ pub enum Step {
     /// A schema statement whose effect depends on nothing but the schema. What depended on rows
     /// (CREATE TABLE AS, DROP TABLE) comes as such a statement plus row images.
     Schema(String),
+    /// What the columns held that the next schema statement drops.
+    Drops(Fingerprint),
     /// The full-text index of this external-content table has to be built again.
     Rebuild(String),
     /// Content of this table changed in a way that row images cannot express: the change is in

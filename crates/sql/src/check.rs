@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use crate::connection::{Connection, RunResult, statements};
-use crate::error::{SqlError, SqlErrorKind};
+use crate::connection::Connection;
+use crate::error::SqlError;
 use crate::limits::{Access, Limits};
 use crate::map::PageMap;
 use crate::page::PageStore;
@@ -51,54 +51,44 @@ fn run_check(
     sql: &str,
     limits: Limits,
 ) -> CheckResult {
-    let run = || {
-        let mut connection =
-            Connection::open(Arc::clone(store), root.clone(), limits, Access::ReadOnly)?;
-        let found = connection.run(sql, &[])?;
-        // Of a list that was cut the rest is counted, so that the number shown is the whole one.
-        let row_count =
-            if found.truncated { count(&mut connection, sql)? } else { found.row_count };
-        Ok::<_, SqlError>((found, row_count))
+    let mut result = CheckResult {
+        name: name.to_owned(),
+        columns: Vec::new(),
+        rows: Vec::new(),
+        row_count: 0,
+        error: None,
     };
-    let name = name.to_owned();
-    match run() {
-        Ok((RunResult { columns, rows, .. }, row_count)) => {
-            CheckResult { name, columns, rows, row_count, error: None }
-        }
-        Err(error) => CheckResult {
-            name,
-            columns: Vec::new(),
-            rows: Vec::new(),
-            row_count: 0,
-            error: Some(error),
-        },
-    }
-}
-
-fn count(connection: &mut Connection, sql: &str) -> Result<u64, SqlError> {
-    let query = sql.trim_end().trim_end_matches(';');
-    let counted = connection.run(&format!("SELECT count(*) FROM ({query})"), &[])?;
-    match counted.rows.first().and_then(|row| row.first()) {
-        Some(Value::Integer(count)) => Ok(count.unsigned_abs()),
-        _ => Err(SqlError::internal("a count is not a number")),
-    }
+    let mut bytes = 0;
+    let ran = open(store, root, limits).and_then(|mut connection| {
+        connection.query(sql, &mut |columns, row| {
+            if result.row_count == 0 {
+                result.columns = columns.to_vec();
+            }
+            result.row_count += 1;
+            bytes += row.iter().map(Value::size_bytes).sum::<usize>();
+            if result.rows.len() < limits.max_rows && bytes <= limits.max_result_bytes {
+                result.rows.push(row);
+            }
+        })
+    });
+    result.error = ran.err();
+    result
 }
 
 /// Says whether a query can be a check on this branch: one query, reading only, that SQLite
-/// accepts with the branch's tables.
+/// accepts with the branch's tables. It does not run.
 pub fn validate_check(
     store: &Arc<dyn PageStore>,
     root: &PageMap,
     sql: &str,
 ) -> Result<(), SqlError> {
-    let limits = Limits { max_rows: 1, ..Limits::default() };
-    let mut connection =
-        Connection::open(Arc::clone(store), root.clone(), limits, Access::ReadOnly)?;
-    if statements(sql).len() != 1 {
-        return Err(SqlError::new(SqlErrorKind::Statement, "a check is exactly one query"));
-    }
-    // As a subquery: whatever is not a query is refused by the grammar.
-    let query = sql.trim_end().trim_end_matches(';');
-    connection.run(&format!("SELECT 1 FROM ({query}) LIMIT 0"), &[])?;
-    Ok(())
+    open(store, root, Limits::default())?.require_query(sql)
+}
+
+fn open(
+    store: &Arc<dyn PageStore>,
+    root: &PageMap,
+    limits: Limits,
+) -> Result<Connection, SqlError> {
+    Connection::open(Arc::clone(store), root.clone(), limits, Access::ReadOnly)
 }

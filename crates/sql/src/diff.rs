@@ -90,7 +90,9 @@ fn collect<E>(
     mut images: impl FnMut(&Arc<TableShape>, &RowIdentity, &NetRow) -> Result<Option<Images>, E>,
 ) -> Result<Diff, E> {
     let mut tables: BTreeMap<&Arc<TableShape>, Vec<RowDiff>> = BTreeMap::new();
-    for (shape, identity, row) in net.rows() {
+    let whole = net.whole();
+    let rows = whole.iter().flat_map(|(shape, rows)| rows.iter().map(move |row| (*shape, row)));
+    for (shape, (identity, row)) in rows {
         let Some((old, new)) = images(shape, identity, row)? else { continue };
         let kind = match (&old, &new) {
             (_, None) => ChangeKind::Delete,

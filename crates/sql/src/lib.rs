@@ -23,7 +23,8 @@ mod vfs;
 mod wire;
 
 pub use change::{
-    ChangeKind, CommitSet, RowChange, RowIdentity, Step, TableCounts, TableKey, TableShape, counts,
+    ChangeKind, CommitSet, Fingerprint, RowChange, RowIdentity, Step, TableCounts, TableKey,
+    TableShape, counts,
 };
 pub use check::{CheckResult, run_checks, validate_check};
 pub use codec::{Body, InstallError, PageDelta, install};

@@ -48,6 +48,8 @@ pub enum ClashReason {
         /// How many.
         rows: u64,
     },
+    /// A column is dropped here whose content (or rows) the fork never saw as they are there.
+    SchemaAndRows,
     /// The change cannot be expressed as rows.
     Opaque {
         /// Why.
@@ -69,6 +71,9 @@ impl fmt::Display for ClashReason {
             ClashReason::Schema { sql, message } => write!(f, "{message}; statement=`{sql}`"),
             ClashReason::NotEmpty { rows } => {
                 write!(f, "it is dropped here but has rows={rows} there that were never seen here")
+            }
+            ClashReason::SchemaAndRows => {
+                f.write_str("a column is dropped here that has other content there")
             }
             ClashReason::Opaque { reason } => f.write_str(reason),
         }
@@ -143,11 +148,14 @@ pub fn rebuild_live(
     for step in &net.steps {
         match step {
             NetStep::Schema(sql) => merge.schema(sql)?,
+            // A view only: what the parent has in the column is not lost. Promotion looks.
+            NetStep::Drops(_) => {}
             NetStep::Rows(tables) => {
                 for (shape, rows) in tables {
                     let place = merge.place(shape)?;
                     let mut actions = Actions::default();
                     for (identity, row) in rows {
+                        let identity = &merge.here(&place, identity);
                         let current = merge.current(&place, identity)?;
                         own_wins(&place, identity, row, current.as_ref(), &mut actions)?;
                     }
@@ -171,7 +179,8 @@ fn own_wins(
     match (&row.old, &row.new, current) {
         (_, None, None) => {}
         (_, None, Some(_)) => actions.deletes.push(identity.clone()),
-        (_, Some(new), Some(now)) if new == now => {}
+        (old, Some(new), Some(now))
+            if new == now && (old.is_some() || !place.numbers_rows(identity)) => {}
         // Another row has the key: which of the two the user means, only the user knows.
         (None, Some(_), Some(_)) => {
             return Err(place.clash(Some(identity), ClashReason::DuplicateKey));

@@ -8,7 +8,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::change::{ChangeKind, RowChange, RowIdentity, Step, TableCounts, TableShape};
+use crate::change::{
+    ChangeKind, Fingerprint, RowChange, RowIdentity, Step, TableCounts, TableShape,
+};
 use crate::value::Value;
 
 /// One row as a fork left it.
@@ -39,6 +41,8 @@ pub(crate) type NetTable = BTreeMap<RowIdentity, NetRow>;
 pub enum NetStep {
     /// Net row changes per table.
     Rows(BTreeMap<Arc<TableShape>, BTreeMap<RowIdentity, NetRow>>),
+    /// What the columns held that the next schema statement drops.
+    Drops(Fingerprint),
     /// A schema statement.
     Schema(String),
 }
@@ -70,7 +74,7 @@ impl NetChanges {
             && self.opaque.is_empty()
             && self.steps.iter().all(|step| match step {
                 NetStep::Rows(tables) => tables.values().all(BTreeMap::is_empty),
-                NetStep::Schema(_) => false,
+                NetStep::Schema(_) | NetStep::Drops(_) => false,
             })
     }
 
@@ -88,6 +92,7 @@ impl NetChanges {
                 }
             }
             Step::Schema(sql) => self.steps.push(NetStep::Schema(sql.clone())),
+            Step::Drops(same) => self.steps.push(NetStep::Drops(same.clone())),
             Step::Rebuild(table) => {
                 if !self.rebuild.contains(table) {
                     self.rebuild.push(table.clone());
@@ -105,7 +110,7 @@ impl NetChanges {
     pub fn schema(&self) -> impl Iterator<Item = &str> {
         self.steps.iter().filter_map(|step| match step {
             NetStep::Schema(sql) => Some(sql.as_str()),
-            NetStep::Rows(_) => None,
+            NetStep::Rows(_) | NetStep::Drops(_) => None,
         })
     }
 
@@ -115,17 +120,30 @@ impl NetChanges {
             .iter()
             .filter_map(|step| match step {
                 NetStep::Rows(tables) => Some(tables),
-                NetStep::Schema(_) => None,
+                NetStep::Schema(_) | NetStep::Drops(_) => None,
             })
             .flatten()
             .flat_map(|(table, rows)| rows.iter().map(move |(key, row)| (table, key, row)))
     }
 
+    /// Net rows per shape over all stretches: what is left of a row that changed before and after
+    /// a schema statement. For showing; merging goes stretch by stretch.
+    pub(crate) fn whole(&self) -> BTreeMap<&Arc<TableShape>, NetTable> {
+        let mut tables = BTreeMap::<&Arc<TableShape>, NetTable>::new();
+        for (table, identity, row) in self.rows() {
+            add_net(tables.entry(table).or_default(), identity, row);
+        }
+        tables
+    }
+
     /// Complete counts per table name.
     pub fn counts(&self) -> Vec<TableCounts> {
         let mut tables = BTreeMap::<&str, TableCounts>::new();
-        for (table, _, row) in self.rows() {
-            tables.entry(&table.name).or_default().add(row.kind());
+        for (table, rows) in &self.whole() {
+            let counts = tables.entry(&table.name).or_default();
+            for row in rows.values() {
+                counts.add(row.kind());
+            }
         }
         let named =
             |(name, counts): (&str, TableCounts)| TableCounts { table: name.into(), ..counts };
@@ -137,18 +155,22 @@ fn add_row(tables: &mut BTreeMap<Arc<TableShape>, NetTable>, row: &RowChange) {
     if !tables.contains_key(&row.table) {
         tables.insert(Arc::clone(&row.table), NetTable::new());
     }
-    let Some(rows) = tables.get_mut(&row.table) else { return };
-    match rows.get_mut(&row.identity) {
+    if let Some(rows) = tables.get_mut(&row.table) {
+        add_net(rows, &row.identity, &NetRow { old: row.old.clone(), new: row.new.clone() });
+    }
+}
+
+fn add_net(rows: &mut NetTable, identity: &RowIdentity, row: &NetRow) {
+    match rows.get_mut(identity) {
         None => {
             if row.old != row.new {
-                let row_now = NetRow { old: row.old.clone(), new: row.new.clone() };
-                rows.insert(row.identity.clone(), row_now);
+                rows.insert(identity.clone(), row.clone());
             }
         }
         Some(known) => {
             known.new.clone_from(&row.new);
             if known.old == known.new {
-                rows.remove(&row.identity);
+                rows.remove(identity);
             }
         }
     }

@@ -150,27 +150,14 @@ pub fn promote(
 ) -> Result<Candidate, PromoteError> {
     let mut merge = Merge::open(store, promotion.target, promotion.limits)?;
     Merge::refuse_opaque(promotion.net)?;
-    let mut found = Found { promotion, conflicts: Vec::new(), count: 0 };
-    for step in &promotion.net.steps {
-        match step {
-            NetStep::Schema(sql) => merge.schema(sql)?,
-            NetStep::Rows(tables) => {
-                for (shape, rows) in tables {
-                    let place = merge.place(shape)?;
-                    let mut actions = Actions::default();
-                    for (identity, row) in rows {
-                        let current = merge.current(&place, identity)?;
-                        found.settle(&place, identity, row, current, &mut actions);
-                    }
-                    merge.write(&place, actions)?;
-                }
-            }
-        }
-    }
+    let mut found = Found { promotion, conflicts: Vec::new(), count: 0, left_out: BTreeSet::new() };
+    let merged = merge_all(&mut merge, &mut found);
     let Found { conflicts, count, .. } = found;
-    if count > 0 && promotion.policy == Policy::Fail {
+    // Listed even where something else failed after them, perhaps because of them.
+    if count > 0 && promotion.policy == Policy::Fail && !matches!(merged, Err(MergeError::Sql(_))) {
         return Err(PromoteError::Conflicts { conflicts, count });
     }
+    merged?;
     merge.rebuild_indexes(&promotion.net.rebuild)?;
     let renumbered = merge.take_renumbered();
     let commit = merge.finish()?;
@@ -178,11 +165,36 @@ pub fn promote(
     Ok(Candidate { root, commit, conflicts, conflict_count: count, renumbered })
 }
 
+fn merge_all(merge: &mut Merge, found: &mut Found<'_>) -> Result<(), MergeError> {
+    for step in &found.promotion.net.steps {
+        match step {
+            NetStep::Schema(sql) => merge.schema(sql)?,
+            NetStep::Drops(same) => merge.require_same(same)?,
+            NetStep::Rows(tables) => {
+                for (shape, rows) in tables {
+                    let place = merge.place(shape)?;
+                    let mut actions = Actions::default();
+                    for (identity, row) in rows {
+                        let identity = merge.here(&place, identity);
+                        let current = merge.current(&place, &identity)?;
+                        found.settle(&place, &identity, row, current, &mut actions);
+                    }
+                    merge.write(&place, actions)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Conflicts found so far.
 struct Found<'a> {
     promotion: &'a Promotion<'a>,
     conflicts: Vec<RowConflict>,
     count: u64,
+    /// Rows that stay as the target has them, by table in lower case; what the fork did to them
+    /// later is left out too, and counted once.
+    left_out: BTreeSet<(String, RowIdentity)>,
 }
 
 impl Found<'_> {
@@ -212,8 +224,13 @@ impl Found<'_> {
                 actions.updates.push((identity.clone(), merged));
                 return;
             }
+            let name = (place.shape.name.to_lowercase(), identity.clone());
+            if self.left_out.contains(&name) {
+                return;
+            }
             self.conflict(place, identity, row, current.clone());
             if self.promotion.policy != Policy::Fork {
+                self.left_out.insert(name);
                 return;
             }
         }

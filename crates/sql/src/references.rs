@@ -1,13 +1,14 @@
 //! Foreign keys of changed rows, looked up one by one: the cost follows the changes, where
 //! `PRAGMA foreign_key_check` would read whole tables.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rusqlite::Connection;
 
-use crate::change::{RowChange, RowIdentity};
+use crate::change::{RowIdentity, TableShape};
 use crate::connection::quote;
 use crate::error::SqlError;
+use crate::net::{NetChanges, NetRow};
 use crate::value::Value;
 
 /// One declared reference.
@@ -19,24 +20,52 @@ struct Reference {
     columns: Vec<(String, String)>,
 }
 
-/// The first reference that does not hold after the changes: the table and row that refer, and
-/// the table referred to.
-pub(crate) fn first_broken<'a>(
+/// The table and row that refer, and the table referred to.
+pub(crate) type Broken = (String, RowIdentity, String);
+
+/// The first reference that does not hold after the changes.
+pub(crate) fn first_broken(
     database: &Connection,
-    changes: impl Iterator<Item = &'a RowChange>,
-) -> Result<Option<(String, RowIdentity, String)>, SqlError> {
+    net: &NetChanges,
+) -> Result<Option<Broken>, SqlError> {
     let references = declared(database)?;
     if references.is_empty() {
         return Ok(None);
     }
-    for change in changes {
+    // A schema statement may have broken references without changing a row: look at all of them,
+    // unless one is declared so that SQLite cannot (then no row can use it either).
+    if net.schema().next().is_some()
+        && let Ok(found) = first_broken_anywhere(database)
+    {
+        return Ok(found);
+    }
+    let tables = tables(database)?;
+    for (table, identity, row) in net.rows() {
         for reference in &references {
-            if let Some(broken) = broken(database, reference, change)? {
+            if let Some(broken) = broken(database, &tables, reference, (table, identity, row))? {
                 return Ok(Some(broken));
             }
         }
     }
     Ok(None)
+}
+
+fn first_broken_anywhere(database: &Connection) -> Result<Option<Broken>, SqlError> {
+    let mut query = database.prepare("PRAGMA main.foreign_key_check")?;
+    let mut rows = query.query([])?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    let identity = match row.get::<_, Option<i64>>(1)? {
+        Some(rowid) => RowIdentity::Rowid(rowid),
+        None => RowIdentity::Key(Vec::new()),
+    };
+    Ok(Some((row.get(0)?, identity, row.get(2)?)))
+}
+
+/// Tables that exist, lower case.
+fn tables(database: &Connection) -> Result<BTreeSet<String>, SqlError> {
+    let mut query = database.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'")?;
+    let names = query.query_map([], |row| Ok(row.get::<_, String>(0)?.to_lowercase()))?;
+    Ok(names.collect::<Result<_, _>>()?)
 }
 
 fn declared(database: &Connection) -> Result<Vec<Reference>, SqlError> {
@@ -83,57 +112,53 @@ fn key_column(
 
 fn broken(
     database: &Connection,
+    tables: &BTreeSet<String>,
     reference: &Reference,
-    change: &RowChange,
-) -> Result<Option<(String, RowIdentity, String)>, SqlError> {
+    (table, identity, row): (&TableShape, &RowIdentity, &NetRow),
+) -> Result<Option<Broken>, SqlError> {
     let Reference { child, parent, columns } = reference;
-    let table = &change.table.name;
-    if let Some(new) = change.new.as_ref().filter(|_| table.eq_ignore_ascii_case(child)) {
-        let values = values_of(change, new, columns.iter().map(|(from, _)| from));
-        if let Some(values) = values {
-            let referred = columns.iter().map(|(_, to)| to.as_str());
-            if !exists(database, parent, referred, &values)? {
-                return Ok(Some((child.clone(), change.identity.clone(), parent.clone())));
-            }
-        }
+    let referred: Vec<&str> = columns.iter().map(|(_, to)| to.as_str()).collect();
+    let referring: Vec<&str> = columns.iter().map(|(from, _)| from.as_str()).collect();
+    let exists = |table: &str, columns: &[&str], values: &[Value]| {
+        let there = tables.contains(&table.to_lowercase());
+        Ok::<_, SqlError>(there && exists(database, table, columns, values)?)
+    };
+    let found = Some((child.clone(), identity.clone(), parent.clone()));
+    if let Some(new) = row.new.as_ref().filter(|_| table.name.eq_ignore_ascii_case(child))
+        && let Some(values) = values_of(table, new, &referring)
+        && !exists(parent, &referred, &values)?
+    {
+        return Ok(found);
     }
-    if let Some(old) = change.old.as_ref().filter(|_| table.eq_ignore_ascii_case(parent)) {
-        let values = values_of(change, old, columns.iter().map(|(_, to)| to));
-        if let Some(values) = values {
-            let referred = columns.iter().map(|(_, to)| to.as_str());
-            let referring = columns.iter().map(|(from, _)| from.as_str());
-            if !exists(database, parent, referred, &values)?
-                && exists(database, child, referring, &values)?
-            {
-                return Ok(Some((child.clone(), change.identity.clone(), parent.clone())));
-            }
-        }
+    if let Some(old) = row.old.as_ref().filter(|_| table.name.eq_ignore_ascii_case(parent))
+        && let Some(values) = values_of(table, old, &referred)
+        && !exists(parent, &referred, &values)?
+        && exists(child, &referring, &values)?
+    {
+        return Ok(found);
     }
     Ok(None)
 }
 
 /// Values of the named columns; `None` if one is NULL or not stored: then nothing is referred to.
-fn values_of<'a>(
-    change: &RowChange,
-    image: &[Value],
-    names: impl Iterator<Item = &'a String>,
-) -> Option<Vec<Value>> {
-    let columns = &change.table.columns;
+fn values_of(table: &TableShape, image: &[Value], names: &[&str]) -> Option<Vec<Value>> {
     names
+        .iter()
         .map(|name| {
-            let at = columns.iter().position(|column| column.eq_ignore_ascii_case(name))?;
+            let at = table.columns.iter().position(|column| column.eq_ignore_ascii_case(name))?;
             image.get(at).filter(|value| !value.is_null()).cloned()
         })
         .collect()
 }
 
-fn exists<'a>(
+fn exists(
     database: &Connection,
     table: &str,
-    columns: impl Iterator<Item = &'a str>,
+    columns: &[&str],
     values: &[Value],
 ) -> Result<bool, SqlError> {
-    let conditions: Vec<String> = columns.map(|column| format!("{} = ?", quote(column))).collect();
+    let conditions: Vec<String> =
+        columns.iter().map(|column| format!("{} = ?", quote(column))).collect();
     let sql = format!("SELECT 1 FROM main.{} WHERE {}", quote(table), conditions.join(" AND "));
     let mut query = database.prepare_cached(&sql)?;
     Ok(query.exists(rusqlite::params_from_iter(values))?)

@@ -239,7 +239,13 @@ pub(crate) struct Sql {
     #[arg(long, short, value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
     /// Value of ?1, ?2, …: JSON if it is a SQL value, text otherwise
-    #[arg(long = "param", short, value_name = "VALUE", value_parser = parse::parameter, allow_hyphen_values = true)]
+    #[arg(
+        long = "param",
+        short,
+        value_name = "VALUE",
+        value_parser = parse::parameter,
+        allow_hyphen_values = true
+    )]
     pub(crate) params: Vec<SqlValue>,
     /// Refuse statements that would write
     #[arg(long)]

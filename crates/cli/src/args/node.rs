@@ -74,9 +74,9 @@ Example:
   anabranch checkpoint")]
 pub(crate) struct Checkpoint {}
 
-/// Read every byte of a stopped node's directory and say what is wrong; exit code 1 if anything is
+/// Check every byte of a stopped node's directory
 ///
-/// Changes nothing.
+/// Says what is wrong and where; exit code 1 if anything is. Changes nothing.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -4,8 +4,6 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-use anabranch_log::Happened;
-
 use super::data::Malformed;
 
 /// Why a demo has no story to tell.
@@ -42,21 +40,6 @@ pub(crate) enum DemoError {
 }
 
 impl DemoError {
-    /// The exit code of the command: 1 a promise did not hold, 2 usage, 3 it could not be done,
-    /// 4 unknown; 0 if only the reader of the output went away.
-    pub(crate) fn exit_code(&self) -> u8 {
-        match self {
-            DemoError::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => 0,
-            DemoError::Expectation { .. } | DemoError::Panicked(_) | DemoError::Extract(_) => 1,
-            DemoError::DirectoryInUse(_) | DemoError::Options(_) => 2,
-            DemoError::Space { source, .. } if source.happened == Happened::Unknown => 4,
-            DemoError::Space { .. }
-            | DemoError::Directory(..)
-            | DemoError::Thread(_)
-            | DemoError::Output(_) => 3,
-        }
-    }
-
     /// What to do next.
     pub(crate) fn hint(&self) -> &'static str {
         match self {

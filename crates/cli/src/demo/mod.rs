@@ -30,7 +30,7 @@ use std::time::Instant;
 use anabranch_node::{Options, Space};
 
 pub(crate) use error::DemoError;
-pub(crate) use output::{DemoOutput, Line, Quiet, TextOutput};
+pub(crate) use output::{DemoOutput, Quiet, TextOutput};
 pub(crate) use story::Story;
 
 use actor::Actor;

@@ -1,5 +1,6 @@
 //! The whole demo on a few days, and its directories.
 
+use super::output::Line;
 use super::output::WIDTH;
 use super::*;
 

@@ -102,7 +102,7 @@ fn input_that_is_too_large() {
     fails(&place, &["put", "kv", &key, "v"], 2, "too_large");
     place.write("fits", &large[1..]);
     place.ok(&["append", "s", "--file", "fits"]);
-    let many = vec![large[1..].to_vec(), b"\n".to_vec()].concat().repeat(9);
+    let many = [&large[1..], b"\n"].concat().repeat(9);
     assert_eq!(place.run_with(&["append", "s"], &many).code, 0);
     assert_eq!(place.json(&["streams"])[0]["length"], 10);
 }
@@ -170,7 +170,7 @@ fn damage_is_1_and_named() {
 #[test]
 fn reader_that_goes_away_is_0() {
     let place = Place::served();
-    let many: String = (0..20_000).map(|n| format!("a line of some length {n}\n")).collect();
+    let many: String = "a line of some length\n".repeat(20_000);
     assert_eq!(place.run_with(&["append", "s"], many.as_bytes()).code, 0);
     let mut child = place.command(&["read", "s"]).spawn().unwrap();
     drop(child.stdout.take());

@@ -19,7 +19,7 @@ fn streams_from_arguments_stdin_and_files() {
     assert_eq!(said.code, 1, "{said:?}");
     let records = place.json(&["read", "s", "--start", "7"]);
     assert_eq!((&records[0]["offset"], &records[0]["value"]), (&7.into(), &"eight".into()));
-    let many: String = (0..5000).map(|n| format!("{n}\n")).collect();
+    let many = (0..5000).map(|n: u32| n.to_string()).collect::<Vec<_>>().join("\n") + "\n";
     assert_eq!(place.run_with(&["append", "many"], many.as_bytes()).code, 0);
     assert_eq!(place.ok(&["read", "many"]), many);
     assert_eq!(place.ok(&["tail", "many", "--start", "4998", "-n", "2"]), "4998\n4999\n");
@@ -179,4 +179,18 @@ fn tail_follows() {
     assert_eq!(lines.next().unwrap().unwrap(), "new");
     tail.kill().unwrap();
     tail.wait().unwrap();
+}
+
+#[test]
+fn demo_tells_its_story() {
+    let place = Place::new();
+    let said = place.run(&["demo", "--days", "3", "--dir", "flights"]);
+    assert_eq!(said.code, 0, "{said:?}");
+    assert!(said.out.starts_with("Anabranch: "), "{said:?}");
+    assert!(!said.out.contains('\u{1b}'), "{said:?}");
+    assert_eq!(place.run(&["verify", "flights"]).code, 0);
+    // A directory that is in use is left alone.
+    assert_eq!(place.run(&["demo", "--days", "3", "--dir", "flights"]).code, 2);
+    let story = place.json(&["demo", "--days", "2"]);
+    assert_eq!(story[0]["directory"], "anabranch-demo");
 }

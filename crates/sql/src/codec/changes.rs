@@ -5,6 +5,7 @@
 //! shape     name | number of columns | columns | key: 0, or 1 and position, or 2, count, positions
 //! step      0 | number of rows | rows          1 | schema statement
 //!           2 | table to rebuild               3 | opaque table | reason
+//!           4 | table | number of columns | columns | sum: u64 LE
 //! row       shape | kind: 0 insert, 1 update, 2 delete | identity | images
 //! identity  0 | zigzag rowid                   1 | number of values | values
 //! ```
@@ -13,7 +14,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::change::{RowChange, RowIdentity, Step, TableKey, TableShape};
+use crate::change::{Fingerprint, RowChange, RowIdentity, Step, TableKey, TableShape};
 use crate::value::Value;
 use crate::wire::{Malformed, Reader, put_bytes, put_varint, unzigzag, zigzag};
 
@@ -21,6 +22,7 @@ const ROWS: u8 = 0;
 const SCHEMA: u8 = 1;
 const REBUILD: u8 = 2;
 const OPAQUE: u8 = 3;
+const DROPS: u8 = 4;
 
 pub(super) fn encode(steps: &[Step], tables_read: &BTreeSet<String>) -> Vec<u8> {
     let mut numbers = BTreeMap::<&TableShape, u64>::new();
@@ -53,6 +55,13 @@ pub(super) fn encode(steps: &[Step], tables_read: &BTreeSet<String>) -> Vec<u8> 
             Step::Rebuild(table) => {
                 body.push(REBUILD);
                 put_bytes(&mut body, table.as_bytes());
+            }
+            Step::Drops(same) => {
+                body.push(DROPS);
+                put_bytes(&mut body, same.table.as_bytes());
+                put_varint(&mut body, same.columns.len() as u64);
+                same.columns.iter().for_each(|column| put_bytes(&mut body, column.as_bytes()));
+                body.extend_from_slice(&same.sum.to_le_bytes());
             }
             Step::Opaque { table, reason } => {
                 body.push(OPAQUE);
@@ -182,6 +191,15 @@ fn read_step(reader: &mut Reader<'_>, shapes: &[Arc<TableShape>]) -> Result<Step
         OPAQUE => {
             let table = reader.text("opaque table")?;
             Ok(Step::Opaque { table, reason: reader.text("reason")? })
+        }
+        DROPS => {
+            let table = reader.text("table that loses columns")?;
+            let mut columns = Vec::new();
+            for _ in 0..reader.count(1, "number of dropped columns")? {
+                columns.push(reader.text("dropped column")?);
+            }
+            let sum = u64::from_le_bytes(reader.array("sum of dropped columns")?);
+            Ok(Step::Drops(Fingerprint { table, columns, sum }))
         }
         _ => reader.fail("kind of a step"),
     }

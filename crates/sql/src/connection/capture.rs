@@ -41,6 +41,8 @@ pub(crate) struct Rows {
     stored: Vec<usize>,
     /// A name by which SQL reaches the rowid; `None` for WITHOUT ROWID.
     pub(crate) rowid: Option<String>,
+    /// Whether this is a virtual table.
+    pub(crate) is_virtual: bool,
 }
 
 /// Known tables by name, lower case.
@@ -144,7 +146,7 @@ fn ordinary(database: &Connection, listed: &Listed) -> Result<Capture, SqlError>
             reason: String::from("no primary key, and columns hide every name of the rowid"),
         });
     }
-    Ok(Capture::Rows(Rows { shape: Arc::new(shape), stored, rowid }))
+    Ok(Capture::Rows(Rows { shape: Arc::new(shape), stored, rowid, is_virtual: false }))
 }
 
 /// A name of the rowid that no column hides.
@@ -183,7 +185,7 @@ fn full_text(database: &Connection, table: &str) -> Result<Capture, SqlError> {
     let stored = (1..=names.len()).collect();
     let shape = TableShape { name: table.to_owned(), columns: names, key: TableKey::Rowid };
     let rowid = Some(String::from("rowid"));
-    Ok(Capture::Rows(Rows { shape: Arc::new(shape), stored, rowid }))
+    Ok(Capture::Rows(Rows { shape: Arc::new(shape), stored, rowid, is_virtual: true }))
 }
 
 /// A full-text table without content of its own: with external content, or with none at all.

@@ -11,6 +11,7 @@
 
 mod capture;
 mod commit;
+mod fingerprint;
 mod monitor;
 mod policy;
 mod run;
@@ -38,7 +39,6 @@ pub(crate) use capture::{Capture, Captures, quote};
 pub use monitor::Cancel;
 use monitor::{Monitor, OPS_PER_TICK};
 use policy::{Facts, Policy};
-pub(crate) use script::statements;
 
 /// What a call returned.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -158,8 +158,8 @@ enum Transaction {
 const CACHED_STATEMENTS: usize = 64;
 
 impl Connection {
-    /// Opens a connection on `root`. Costs some tens of microseconds and reads no page before
-    /// the first statement needs it.
+    /// Opens a connection on `root`. Costs some tens of microseconds and reads at most the first
+    /// page.
     pub fn open(
         store: Arc<dyn PageStore>,
         root: PageMap,
@@ -191,8 +191,13 @@ impl Connection {
                     OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE
                 }
             };
-        let mut database = rusqlite::Connection::open_with_flags_and_vfs(&name.0, flags, VFS_NAME)?;
-        configure(&database, &limits, access)?;
+        let explain = |error: SqlError| match file.take_failure() {
+            Some(failure) => run::file_error(&failure, &limits, &error),
+            None => error,
+        };
+        let mut database = rusqlite::Connection::open_with_flags_and_vfs(&name.0, flags, VFS_NAME)
+            .map_err(|error| explain(error.into()))?;
+        configure(&database, &limits, access).map_err(explain)?;
         if let Some(seed) = environment.seed {
             vfs::replace_random(&database, seed)?;
         }

@@ -40,6 +40,8 @@ pub(crate) struct Facts {
     pub(crate) schema: bool,
     /// Tables dropped, as named in the schema.
     pub(crate) drops: Vec<String>,
+    /// Tables altered, as named in the schema.
+    pub(crate) alters: Vec<String>,
     /// Tables created, as named in the statement.
     pub(crate) creates: Vec<String>,
     /// Whether it creates or drops a virtual table (whose shadow tables change with it).
@@ -103,6 +105,9 @@ impl Policy {
     }
 }
 
+const OWN_TRANSACTION: &str = "BEGIN, COMMIT, ROLLBACK, SAVEPOINT and RELEASE are not allowed: the \
+                               transaction is opened and committed from outside";
+
 /// Notes what an action does, or says why it is refused.
 fn judge(facts: &mut Facts, action: &AuthAction<'_>, database: Option<&str>) -> Result<(), String> {
     use AuthAction as A;
@@ -127,8 +132,11 @@ fn judge(facts: &mut Facts, action: &AuthAction<'_>, database: Option<&str>) -> 
         | A::CreateView { .. }
         | A::DropIndex { .. }
         | A::DropTrigger { .. }
-        | A::DropView { .. }
-        | A::AlterTable { .. } => facts.schema = true,
+        | A::DropView { .. } => facts.schema = true,
+        A::AlterTable { table_name, .. } => {
+            facts.schema = true;
+            facts.alters.push(table_name.to_owned());
+        }
         A::DropTable { table_name } => {
             facts.schema = true;
             facts.drops.push(table_name.to_owned());
@@ -151,12 +159,7 @@ fn judge(facts: &mut Facts, action: &AuthAction<'_>, database: Option<&str>) -> 
                 return Err(String::from("load_extension() is not allowed"));
             }
         }
-        A::Transaction { .. } | A::Savepoint { .. } => {
-            return Err(String::from(
-                "BEGIN, COMMIT, ROLLBACK, SAVEPOINT and RELEASE are not allowed: the transaction \
-                 is opened and committed from outside",
-            ));
-        }
+        A::Transaction { .. } | A::Savepoint { .. } => return Err(String::from(OWN_TRANSACTION)),
         A::Attach { .. } | A::Detach { .. } => {
             return Err(String::from(
                 "ATTACH and DETACH are not allowed: a branch is one database",

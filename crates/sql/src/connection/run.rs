@@ -14,7 +14,7 @@ use super::monitor::Stop;
 use super::policy::Facts;
 use super::script::{self, Piece};
 use super::{CACHED_STATEMENTS, Connection, RunResult, Transaction, value_of};
-use crate::change::{ChangeKind, RowChange, Step};
+use crate::change::{ChangeKind, Fingerprint, RowChange, Step};
 use crate::error::{SqlError, SqlErrorKind};
 use crate::limits::{Access, Limits};
 use crate::page::PageError;
@@ -66,6 +66,48 @@ impl Connection {
             };
             connection.many(*piece, rows)
         })
+    }
+
+    /// Runs one query to its end, whatever the limits on rows; `row` gets the column names and
+    /// each row.
+    pub(crate) fn query(
+        &mut self,
+        sql: &str,
+        row: &mut dyn FnMut(&[String], Vec<Value>),
+    ) -> Result<(), SqlError> {
+        self.call(sql, |connection| {
+            connection.require_query(sql)?;
+            let mut statement = connection.prepare(sql)?;
+            let columns: Vec<String> = statement.column_names().map(str::to_owned).collect();
+            let mut rows = statement.raw_query();
+            loop {
+                let found = rows.next().map_err(|error| connection.explain(error.into()))?;
+                let Some(found) = found else { return Ok(()) };
+                let values = (0..columns.len()).map(|column| value_of(found.get_ref(column)?));
+                row(&columns, values.collect::<Result<_, _>>()?);
+            }
+        })
+    }
+
+    /// Refuses what is not one statement that reads only, returns rows and has no parameters.
+    pub(crate) fn require_query(&mut self, sql: &str) -> Result<(), SqlError> {
+        let refused = |message: &str| Err(SqlError::new(SqlErrorKind::Statement, message));
+        if script::statements(sql).len() != 1 {
+            return refused("a query must be exactly one statement");
+        }
+        refuse_by_name(sql)?;
+        self.facts(sql)?;
+        let statement = self.prepare(sql)?;
+        if !statement.readonly() {
+            return refused("a query must not change anything");
+        }
+        if statement.column_count() == 0 {
+            return refused("a query must return rows");
+        }
+        if statement.parameter_count() > 0 {
+            return refused("a query must have no parameters");
+        }
+        Ok(())
     }
 
     /// Begins a transaction. Needed only where it should begin before its first statement, or
@@ -157,10 +199,14 @@ impl Connection {
         if facts.schema && script::verb(piece.text) != "EXPLAIN" {
             return self.define(piece, &facts, params, result);
         }
+        let total = self.database.total_changes();
         let writes = self.step(piece.text, params, result)?;
+        // REINDEX and the like change no row and leave the count of the statement before.
+        let counted = self.database.total_changes() != total;
+        let changes = if counted { self.database.changes() } else { 0 };
         self.note_reads();
         if writes {
-            result.changes += self.database.changes();
+            result.changes += changes;
             self.finish_writing(&[])?;
         }
         Ok(())
@@ -179,6 +225,10 @@ impl Connection {
         for table in &facts.drops {
             dropped.extend(self.rows_of(table, ChangeKind::Delete)?);
         }
+        let mut columns = Vec::new();
+        for table in facts.alters.iter().filter(|_| script::drops_column(piece.text)) {
+            columns.extend(self.fingerprints(table)?);
+        }
         let writes = self.step(piece.text, params, result)?;
         self.note_reads();
         if !writes {
@@ -188,6 +238,7 @@ impl Connection {
             // Rows of shadow tables: part of making or dropping the table itself.
             self.hook.with(|log| log.rows.clear());
         }
+        let dropped = Dropped { rows: dropped, columns };
         let defined = self.defined(piece.text, facts, before, dropped);
         // Statements and shapes known so far were made for the schema before.
         self.captures.clear();
@@ -203,7 +254,7 @@ impl Connection {
         sql: &str,
         facts: &Facts,
         before: i64,
-        dropped: Vec<RowChange>,
+        dropped: Dropped,
     ) -> Result<Vec<Step>, SqlError> {
         let skip = facts.drops.clone();
         let mut steps = self.resolve(&skip)?;
@@ -211,8 +262,12 @@ impl Connection {
             // IF NOT EXISTS and the like: nothing was defined.
             return Ok(steps);
         }
-        if !dropped.is_empty() {
-            steps.push(Step::Rows(dropped));
+        if !dropped.rows.is_empty() {
+            steps.push(Step::Rows(dropped.rows));
+        }
+        if !dropped.columns.is_empty() {
+            self.captures.clear();
+            steps.extend(self.dropped(dropped.columns)?.into_iter().map(Step::Drops));
         }
         if !script::creates_table_from_query(sql) {
             let sql = sql.trim_end().trim_end_matches(';').trim_end();
@@ -499,8 +554,7 @@ impl Connection {
             return kinded(SqlErrorKind::Refused, reason);
         }
         if let Some(failure) = self.file.take_failure() {
-            let (kind, message) = explain_file(&failure, &self.limits);
-            return kinded(kind, message);
+            return file_error(&failure, &self.limits, &error);
         }
         if error.sqlite_code.is_some_and(|code| code & 0xff == rusqlite::ffi::SQLITE_INTERRUPT) {
             return match self.monitor.why() {
@@ -523,6 +577,12 @@ impl Connection {
         }
         error
     }
+}
+
+/// What a schema statement may take away, as it was before.
+struct Dropped {
+    rows: Vec<RowChange>,
+    columns: Vec<Fingerprint>,
 }
 
 /// Refuses what cannot be told from SQLite's questions, or would be told badly.
@@ -575,6 +635,12 @@ fn explain_problem(problem: Problem) -> SqlError {
             ..SqlError::internal("the image of a changed row could not be read")
         },
     }
+}
+
+/// The error that SQLite's I/O error stands for.
+pub(super) fn file_error(failure: &FileFailure, limits: &Limits, error: &SqlError) -> SqlError {
+    let (kind, message) = explain_file(failure, limits);
+    SqlError { kind, message, ..error.clone() }
 }
 
 fn explain_file(failure: &FileFailure, limits: &Limits) -> (SqlErrorKind, String) {

@@ -167,6 +167,12 @@ pub(crate) fn creates_table_from_query(text: &str) -> bool {
     words.next() == Some("AS")
 }
 
+/// Whether a statement is ALTER TABLE ... DROP (COLUMN).
+pub(crate) fn drops_column(text: &str) -> bool {
+    let words = first_words(text, 6);
+    words.first().is_some_and(|word| word == "ALTER") && words.iter().any(|word| word == "DROP")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

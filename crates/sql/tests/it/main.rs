@@ -1,7 +1,11 @@
 //! SQL on branches, through the public interface only, over pages in memory.
 
+mod bytes;
+mod faults;
 mod limits;
+mod losses;
 mod merging;
+mod model;
 mod traps;
 
 use std::sync::Arc;
