@@ -71,6 +71,7 @@ const OUTSIDE: &[(&str, &str, &str)] = &[
     ("server", "serde", "wire types are derived"),
     ("server", "serde_json", "the wire format of /v1"),
     ("lab", "hdrhistogram", "latency quantiles that lose no tail"),
+    ("lab", "rusqlite", "plain SQLite, the baseline of the benchmarks"),
     ("cli", "clap", "arguments, help and man page from one definition"),
     ("cli", "clap_complete", "shell completions from the same definition"),
     ("cli", "comfy-table", "tables that fit the terminal"),

@@ -1,0 +1,6 @@
+//! Crashes: simulated ones and real ones.
+
+mod kill;
+mod mutants;
+mod scenarios;
+mod sim;
