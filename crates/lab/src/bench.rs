@@ -102,7 +102,8 @@ type Program = fn(&Options) -> Result<Vec<Table>, Error>;
 /// Every program: name, what it measures, and itself.
 const PROGRAMS: &[(&str, &str, Program)] = &[
     ("fork", "durable fork and its in-memory part, by number of forks and data", forks::cost),
-    ("memory", "memory per idle fork", forks::memory),
+    ("memory-frozen", "memory per idle frozen fork", forks::memory_frozen),
+    ("memory-live", "memory per idle live fork", forks::memory_live),
     ("parent", "appends to a parent with and without live forks", forks::parent),
     ("writer", "one writer against SQLite and a bare fdatasync loop", writes::one),
     ("writers", "64 writers against a bare group-commit loop", writes::many),

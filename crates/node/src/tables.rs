@@ -7,7 +7,7 @@
 //!
 //! Everything here follows from applied operations alone; it is encoded into checkpoints.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anabranch_log::{BranchId, Index, TableVersion};
 use anabranch_sql::PageMap;
@@ -74,6 +74,8 @@ pub(crate) struct MissingRoot;
 #[derive(Clone, Debug)]
 pub(crate) struct Tables {
     branches: BTreeMap<BranchId, BranchTables>,
+    /// Live forks that follow a branch: (parent, child), so that closing one costs its own forks.
+    following: BTreeSet<(BranchId, BranchId)>,
 }
 
 impl Tables {
@@ -84,11 +86,16 @@ impl Tables {
             roots: BTreeMap::from([(TableVersion::default(), PageMap::default())]),
             ..BranchTables::default()
         };
-        Tables { branches: BTreeMap::from([(BranchId::MAIN, main)]) }
+        Tables::from_parts(BTreeMap::from([(BranchId::MAIN, main)]))
     }
 
     pub(crate) fn from_parts(branches: BTreeMap<BranchId, BranchTables>) -> Tables {
-        Tables { branches }
+        let follows = |(id, tables): (&BranchId, &BranchTables)| {
+            let parent = tables.parent.filter(|_| tables.live && tables.source.is_none())?;
+            Some((parent, *id))
+        };
+        let following = branches.iter().filter_map(follows).collect();
+        Tables { branches, following }
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&BranchId, &BranchTables)> {
@@ -133,6 +140,7 @@ impl Tables {
     /// A live fork was made.
     pub(crate) fn forked_live(&mut self, child: BranchId, parent: BranchId) {
         let tables = BranchTables { parent: Some(parent), live: true, ..BranchTables::default() };
+        self.following.insert((parent, child));
         self.insert(child, tables);
     }
 
@@ -221,15 +229,19 @@ impl Tables {
     /// The branch closed: its live children keep its tables as they were just before, which is
     /// `before`.
     pub(crate) fn closed(&mut self, branch: BranchId, before: &Source) {
-        for tables in self.branches.values_mut() {
-            if tables.live && tables.parent == Some(branch) && tables.source.is_none() {
-                tables.source = Some(Box::new(before.clone()));
-            }
+        let forks = (branch, BranchId(0))..=(branch, BranchId(u64::MAX));
+        let children: Vec<_> = self.following.range(forks).copied().collect();
+        for (parent, child) in children {
+            self.following.remove(&(parent, child));
+            self.expect(child).source = Some(Box::new(before.clone()));
         }
     }
 
     /// Nobody can read the branch any more.
     pub(crate) fn retired(&mut self, branch: BranchId) {
-        self.branches.remove(&branch);
+        let tables = self.branches.remove(&branch);
+        if let Some(parent) = tables.and_then(|tables| tables.parent) {
+            self.following.remove(&(parent, branch));
+        }
     }
 }

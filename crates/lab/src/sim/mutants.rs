@@ -33,9 +33,12 @@ pub const GROUPS: &[Group] = &[
         why: "two copies: one intact one is enough",
     },
     Group {
-        sites: &["opening: file vote.a", "opening: file vote.b"],
-        why: "two copies, written one after the other: one intact one is enough; and what a \
-              killed process left in the cache is written again before it is used",
+        sites: &["opening: file vote.a.tmp", "opening: file vote.b.tmp"],
+        why: "two copies: one intact one is enough",
+    },
+    Group {
+        sites: &["opening: file vote.a, bytes", "opening: file vote.b, bytes"],
+        why: "two copies, written one after the other: one intact one is enough",
     },
     Group {
         sites: &[
@@ -73,6 +76,16 @@ pub const HARMLESS: &[(&str, &str)] = &[
     (
         "opening: directory ., after renaming to checkpoint-",
         "repairs a copy while the other one is durable; the next opening would repair it again",
+    ),
+    (
+        "opening: file vote.a, nothing new",
+        "what a killed process left in the cache is written again, and synced, before anything \
+         depends on it: every opening campaigns; with several voters it will matter",
+    ),
+    (
+        "opening: file vote.b, nothing new",
+        "what a killed process left in the cache is written again, and synced, before anything \
+         depends on it: every opening campaigns; with several voters it will matter",
     ),
     (
         "opening: file checkpoint-",

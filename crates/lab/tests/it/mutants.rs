@@ -1,6 +1,7 @@
 //! Each fsync is needed: without it the crash test fails.
 
-use anabranch_lab::sim::mutants::{list, run_one};
+use anabranch_lab::sim::mutants::{HARMLESS, list, run_one};
+use anabranch_lab::sim::{Options, run};
 
 /// The seed of both tests, and the crashes within which a mutant must be noticed.
 const SEED: u64 = 1;
@@ -35,4 +36,16 @@ fn every_sync_is_missed() {
         }
     }
     assert!(unnoticed.is_empty(), "{}", unnoticed.join("\n"));
+}
+
+/// Each is harmless alone; so are all of them together.
+#[test]
+#[ignore = "takes a minute; cargo xtask full runs it"]
+fn the_harmless_ones_are_harmless_together() {
+    let plain = run(&Options { seed: SEED, crashes: CRASHES, ignore: Vec::new() });
+    let excused = |site: &String| HARMLESS.iter().any(|(begin, _)| site.starts_with(begin));
+    let ignore: Vec<String> = plain.sites.into_keys().filter(excused).collect();
+    assert!(ignore.len() >= HARMLESS.len() - 1, "{ignore:?}");
+    let report = run(&Options { seed: SEED, crashes: CRASHES, ignore });
+    assert!(report.passed(), "{report}");
 }
