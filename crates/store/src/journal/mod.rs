@@ -194,7 +194,8 @@ pub struct Journal {
     slot: u32,
     /// Prepared and unused, numbered on from the current one.
     spares: VecDeque<Arc<Segment>>,
-    job_out: bool,
+    /// Given out and not yet handed back.
+    job_out: Option<SegmentJob>,
     last: u64,
     durable: u64,
     /// The newest record is a confirm (or there is none).
@@ -394,13 +395,18 @@ impl Journal {
     }
 
     fn new_job(&mut self) -> Option<SegmentJob> {
-        if self.job_out || self.poisoned {
+        if self.job_out.is_some() || self.poisoned {
             return None;
         }
-        self.job_out = true;
-        let newest = self.spares.back().map_or(self.current.number, |spare| spare.number);
+        let number = self.newest_segment() + 1;
         let (disk, space, geometry) = (self.disk.clone(), self.space, self.geometry);
-        Some(SegmentJob { disk, number: newest + 1, space, geometry })
+        let job = SegmentJob { disk, number, space, geometry, made: Arc::default() };
+        self.job_out = Some(job.clone());
+        Some(job)
+    }
+
+    fn newest_segment(&self) -> u32 {
+        self.spares.back().map_or(self.current.number, |spare| spare.number)
     }
 
     /// Hands the result of a [`SegmentJob`] back. A failure leaves the journal as it was: appends
@@ -410,15 +416,18 @@ impl Journal {
         &mut self,
         prepared: Result<PreparedSegment, WriteError>,
     ) -> Result<(), WriteError> {
-        assert!(self.job_out, "the result of a job that was given out");
-        self.job_out = false;
+        self.job_out = None;
         let PreparedSegment(segment) = prepared?;
-        self.spares.push_back(segment);
+        // An append that could not wait may have done the job and be beyond it.
+        if segment.number > self.newest_segment() {
+            self.spares.push_back(segment);
+        }
         Ok(())
     }
 
     /// The three steps in one, holding the journal: for when an append answered
-    /// [`AppendError::NeedsSegment`]. Does nothing if a spare is there or a job is out.
+    /// [`AppendError::NeedsSegment`]. Does nothing if a spare is there; waits for a job that is out
+    /// (or does it, if nobody has begun it).
     pub fn prepare_next_segment(&mut self) -> Result<(), WriteError> {
         if self.poisoned {
             return Err(Poisoned.into());
@@ -426,7 +435,7 @@ impl Journal {
         if !self.spares.is_empty() {
             return Ok(());
         }
-        match self.new_job() {
+        match self.job_out.clone().or_else(|| self.new_job()) {
             Some(job) => self.install_segment(job.run()),
             None => Ok(()),
         }

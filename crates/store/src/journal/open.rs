@@ -49,7 +49,8 @@ impl Journal {
             if !options.create {
                 return Err(damaged(file_name(1), 0, "there is no journal segment"));
             }
-            SegmentJob { disk: disk.clone(), number: 1, space: options.space, geometry }.run()?;
+            let (disk, space, made) = (disk.clone(), options.space, Arc::default());
+            SegmentJob { disk, number: 1, space, geometry, made }.run()?;
             numbers.push(1);
         } else if numbers[0] > 1 && options.needed_from.0 <= 1 {
             return Err(damaged(file_name(1), 0, "the first segment is missing"));
@@ -123,7 +124,7 @@ impl Journal {
             offset,
             slot,
             spares: VecDeque::from(spares),
-            job_out: false,
+            job_out: None,
             last: durable,
             durable,
             confirmed: last.is_none_or(|kept| kept.summary.kind() == Kind::Confirm),

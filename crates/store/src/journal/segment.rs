@@ -11,7 +11,7 @@
 //! flush rather lacks identifiers than records.
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::disk::{Disk, DiskFile, Open};
 use crate::format::superblock::{self, Superblock};
@@ -93,12 +93,15 @@ impl Segment {
 }
 
 /// Creates the next segment file. Run it without holding the journal, then give the result to
-/// [`Journal::install_segment`](super::Journal::install_segment).
+/// [`Journal::install_segment`](super::Journal::install_segment). Clones are the same job: whoever
+/// runs it first creates the segment, the others wait for that and get the same one.
+#[derive(Clone)]
 pub struct SegmentJob {
     pub(super) disk: Arc<dyn Disk>,
     pub(super) number: u32,
     pub(super) space: [u8; 16],
     pub(super) geometry: Geometry,
+    pub(super) made: Arc<Mutex<Option<Arc<Segment>>>>,
 }
 
 /// A segment ready for use: full size, zero-filled, durable.
@@ -108,16 +111,22 @@ impl SegmentJob {
     /// Writes the segment (a full disk shows here) and makes it durable. On failure the remains
     /// are removed, as far as that works; the next opening removes the rest.
     pub fn run(self) -> Result<PreparedSegment, WriteError> {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(segment) = &*made {
+            return Ok(PreparedSegment(segment.clone()));
+        }
         let name = file_name(self.number);
         let temporary = format!("{name}.tmp");
-        self.create(&name, &temporary).map_err(|error| {
+        let segment = self.create(&name, &temporary).map_err(|error| {
             // The name may be there already when only the directory's sync failed: leave it.
             let _ = self.disk.remove(&temporary);
             WriteError::io(name.clone(), error)
-        })
+        })?;
+        *made = Some(segment.clone());
+        Ok(PreparedSegment(segment))
     }
 
-    fn create(&self, name: &str, temporary: &str) -> io::Result<PreparedSegment> {
+    fn create(&self, name: &str, temporary: &str) -> io::Result<Arc<Segment>> {
         let geometry = self.geometry;
         let file = self.disk.open(temporary, Open::Create)?;
         let block = Superblock::plain(
@@ -131,7 +140,7 @@ impl SegmentJob {
         file.sync_data()?;
         self.disk.rename(temporary, name)?;
         self.disk.sync_dir(DIR)?;
-        Ok(PreparedSegment(Arc::new(Segment { number: self.number, file, geometry })))
+        Ok(Arc::new(Segment { number: self.number, file, geometry }))
     }
 }
 

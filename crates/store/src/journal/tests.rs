@@ -305,6 +305,26 @@ fn jobs_are_offered_once_at_half_full() {
     assert_eq!(journal.spares.len(), 1, "found again");
 }
 
+#[test]
+fn an_append_does_not_depend_on_a_job_that_is_out() {
+    let disk = MemoryDisk::new();
+    let (mut journal, _) = open(&disk).unwrap();
+    let mut seq = 0;
+    let mut job = None;
+    // Somebody took the job and is slow: appends go through two ends of segments meanwhile.
+    while journal.current.number < 3 {
+        seq += 1;
+        append(&mut journal, &payload(seq, 900));
+        job = job.or_else(|| journal.segment_job());
+    }
+    let late = job.expect("half full").run();
+    journal.install_segment(late).unwrap();
+    assert!(journal.spares.iter().all(|spare| spare.number > 3), "the late one is not used twice");
+    flush(&mut journal).unwrap();
+    let (_, recovered) = open(&disk).unwrap();
+    assert_eq!(seqs(&recovered).len() as u64, seq);
+}
+
 /// Writes flushes of a few records until the disk fails; returns how many payloads were
 /// acknowledged, and how many appended.
 fn run_until_failure(disk: &MemoryDisk, from: u64) -> (u64, u64) {
