@@ -44,23 +44,27 @@ pub(super) fn cost(options: &Options) -> Result<Vec<Table>, Error> {
         let mut open = Vec::new();
         for (forks, bytes, dir) in &spaces {
             let space = if real { durable(dir)? } else { unsynced(dir, space_options())? };
-            open.push((*forks, *bytes, space, Rounds::default()));
+            open.push((*forks, *bytes, space, [Rounds::default(), Rounds::default()]));
         }
         for _ in 0..options.rounds {
-            for (_, _, space, rounds) in &mut open {
-                rounds.push(forks_round(space, count)?);
+            for (_, _, space, [in_a_row, discarded]) in &mut open {
+                in_a_row.push(forks_round(space, count)?);
+                discarded.push(discarding_round(space, count)?);
             }
         }
-        let mut table = Table::new(title, &["forks", "table data", "p50 µs", "p99 µs", "of first"]);
-        let whole = open[0].3.p50().median;
-        for (forks, bytes, _, rounds) in &open {
-            let share = percent(rounds.p50().median, whole);
-            let [_, p50, p99] = rounds.cells();
-            table.row(vec![forks.to_string(), size(*bytes), p50, p99, share]);
+        let columns = ["forks", "discards", "table data", "p50 µs", "p99 µs", "of first"];
+        let mut table = Table::new(title, &columns);
+        for (way, name) in ["afterwards", "in between"].into_iter().enumerate() {
+            let whole = open[0].3[way].p50().median;
+            for (forks, bytes, _, rounds) in &open {
+                let share = percent(rounds[way].p50().median, whole);
+                let [_, p50, p99] = rounds[way].cells();
+                let forks = forks.to_string();
+                table.row(vec![forks, name.to_owned(), size(*bytes), p50, p99, share]);
+            }
         }
-        table.note(format!(
-            "{count} frozen forks of main one after the other, then discarded, untimed"
-        ));
+        table.note(format!("{count} frozen forks of main per round, each discarded, untimed:"));
+        table.note("after all of them were made, or before the next one is made");
         tables.push(table);
     }
     tables.push(state_alone(options));
@@ -95,6 +99,20 @@ fn forks_round(space: &Space, count: u64) -> Result<Round, Error> {
         space.discard(&request.name, &by())?;
     }
     Ok(round.took(elapsed))
+}
+
+/// Makes forks, timed, and discards each, untimed, before the next one.
+fn discarding_round(space: &Space, count: u64) -> Result<Round, Error> {
+    let mut round = Round::new();
+    let start = Instant::now();
+    for number in 0..count {
+        let request = fork_request("main", format!("timed-{number}"), ForkKind::Frozen);
+        let before = Instant::now();
+        space.fork(&request, &by())?;
+        round.record(before.elapsed());
+        space.discard(&request.name, &by())?;
+    }
+    Ok(round.took(start.elapsed()))
 }
 
 /// The state machine's part: what every replica does for a fork.
@@ -202,12 +220,10 @@ fn commit_and_fork(
     kind: Option<ForkKind>,
 ) -> Result<(), Error> {
     for number in numbers {
+        // One row of 4 000 bytes, as long as before: one or two pages change.
         let id = number % 250;
-        sql(
-            space,
-            "main",
-            &format!("UPDATE data SET body = zeroblob(10 + {number}) WHERE id = {id}"),
-        )?;
+        let body = format!("CAST(printf('%04000d', {number}) AS BLOB)");
+        sql(space, "main", &format!("UPDATE data SET body = {body} WHERE id = {id}"))?;
         if let Some(kind) = kind {
             space.fork(&fork_request("main", format!("idle-{number}"), kind), &by())?;
         }
