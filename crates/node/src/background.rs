@@ -1,6 +1,7 @@
-//! The node's one thread: orders idle writes, prepares segments, expires forks, takes checkpoints.
+//! The node's own threads.
 //!
-//! Nothing is waiting for it: it makes sure that what nobody waits for still happens.
+//! One orders idle writes, prepares segments, expires forks and takes checkpoints: nobody waits
+//! for it, it makes sure that what nobody waits for still happens. The other is the flusher.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
@@ -9,16 +10,18 @@ use std::time::Duration;
 use anabranch_log::{Kind, Purpose};
 
 use crate::error::{Error, Result};
+use crate::flusher::Flusher;
 use crate::shared::Shared;
 use crate::view::Origin;
 
 /// Time between two looks.
 const TICK: Duration = Duration::from_millis(10);
 
-/// The thread; stops when dropped.
+/// The threads; they stop when dropped.
 pub(crate) struct Background {
     stop: Arc<(Mutex<bool>, Condvar)>,
     thread: Option<JoinHandle<()>>,
+    _flusher: Flusher,
 }
 
 impl Background {
@@ -32,7 +35,7 @@ impl Background {
             .map_err(|error| {
                 Error::no(Kind::Unavailable, "no thread could be started").because(error)
             })?;
-        Ok(Background { stop, thread: Some(thread) })
+        Ok(Background { stop, thread: Some(thread), _flusher: Flusher::start(shared)? })
     }
 }
 

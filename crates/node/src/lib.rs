@@ -5,7 +5,8 @@
 //! simulator, over a simulated [`anabranch_store::Disk`].
 //!
 //! Reading order: `engine` (what happens to a write, without locks or waiting), `shared` (the lock
-//! and the waiting), `write` (one write from number to answer), `recovery` (how an engine comes out
+//! and the waiting; `submissions`, `parking` and `flusher` for crowds), `write` (one write from
+//! number to answer), `recovery` (how an engine comes out
 //! of a directory), `checkpoint`; then the operations: `streams`, `branches`, `sql`, `live`,
 //! `diff`, `promote`; last `background`.
 
@@ -18,6 +19,7 @@ mod diff;
 mod engine;
 mod error;
 mod expiry;
+mod flusher;
 mod live;
 mod names;
 mod options;
@@ -31,6 +33,7 @@ mod shared;
 mod space;
 mod sql;
 mod streams;
+mod submissions;
 mod sweep;
 mod tables;
 mod view;

@@ -5,8 +5,12 @@
 //! needs no thread of its own, and the simulator, which has one thread, runs the very same code.
 //!
 //! Sleepers stand in two queues, by the parity of the flush they wait for, so that the end of a
-//! flush wakes those it served and one of the next to run the next.
+//! flush wakes those it served and one of the next to run the next. Writers that wait for
+//! durability only do not even do that: while a flush is under way they leave their writes and
+//! park, and for as long as such a crowd waits the flusher, a thread that does nothing else, runs
+//! one flush after the other for it.
 
+use std::iter;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -17,10 +21,13 @@ use crate::clock::Clock;
 use crate::engine::{Engine, Fence};
 use crate::error::Result;
 use crate::expiry::Idle;
+use crate::flusher::Turn;
 use crate::live::Views;
 use crate::options::Options;
+use crate::parking::{Parked, Woken, wake};
 use crate::reads::Reads;
 use crate::sql::Writers;
+use crate::submissions::{Submission, Submissions};
 use crate::sweep::Pins;
 
 /// All parts of an open space that its handles share.
@@ -30,6 +37,10 @@ pub(crate) struct Shared {
     flushed: [Condvar; 2],
     /// Signalled when operations were applied (for tails).
     applied: Condvar,
+    /// Where the flusher gets its flushes.
+    pub(crate) turn: Turn,
+    /// Writes left while a flush is under way.
+    pub(crate) submissions: Submissions,
     pub(crate) name: String,
     pub(crate) options: Options,
     pub(crate) clock: Arc<dyn Clock>,
@@ -54,6 +65,8 @@ impl Shared {
             engine: Mutex::new(engine),
             flushed: [Condvar::new(), Condvar::new()],
             applied: Condvar::new(),
+            turn: Turn::default(),
+            submissions: Submissions::default(),
             name,
             options,
             clock,
@@ -93,7 +106,7 @@ impl Shared {
             if let Some(error) = engine.in_flight_error() {
                 return (engine, Err(error));
             }
-            if let Some(flush) = engine.take_turn() {
+            if let Some(flush) = self.take_turn(&mut engine) {
                 drop(engine);
                 engine = self.run(flush);
             } else if engine.unsettled() {
@@ -119,42 +132,98 @@ impl Shared {
         }
     }
 
-    /// Runs a flush whose turn was taken, outside the lock; hands the next one over, and wakes
-    /// those whom this one served.
+    /// Takes the turn to run the next flush, if there is something to flush and nobody does.
+    fn take_turn(&self, engine: &mut Engine) -> Option<Flush> {
+        let flush = engine.take_turn()?;
+        if engine.flusher {
+            self.submissions.attend();
+        }
+        Some(flush)
+    }
+
+    /// Runs a flush whose turn was taken, outside the lock; hands the next one over, wakes those
+    /// whom this one served, and applies what was decided.
     pub(crate) fn run(&self, flush: Flush) -> MutexGuard<'_, Engine> {
-        let result = flush.run();
-        let mut engine = self.lock();
-        let (number, before) = (engine.current_flush(), engine.raft.0);
-        engine.complete_flush(flush, result);
-        let fenced = engine.fence.is_some();
-        let (served, next) = (engine.take_served(), engine.hand_over());
-        let called = if fenced { engine.unpark_all() } else { Vec::new() };
+        let (mut engine, next, served) = self.flush(flush);
+        match next {
+            Some(flush) => self.turn.give(flush),
+            None => self.pass_on(&mut engine),
+        }
         drop(engine);
-        if let Some((parked, flush)) = next {
-            parked.call(Some(flush));
-        }
-        self.flushed[parity(number)].notify_all();
-        if fenced {
-            self.flushed[parity(number + 1)].notify_all();
-        }
-        for parked in called {
-            parked.call(None);
-        }
-        for parked in served {
-            parked.acknowledge();
-        }
+        wake(served.iter().map(|parked| (parked, Woken::Acknowledged)));
         let mut engine = self.lock();
-        engine.settle_all();
-        if engine.raft.0 > before || fenced {
-            self.applied.notify_all();
-        }
+        self.apply_decided(&mut engine);
         engine
     }
 
-    /// Somebody leaves: if there is something to flush and nobody does it, wakes one who waits.
+    /// Runs flushes for as long as parked writers wait for another. One of those whom each flush
+    /// served applies what it decided, while the next one is under way.
+    pub(crate) fn run_for_parked(&self, flush: Flush) {
+        let mut next = Some(flush);
+        while let Some(flush) = next {
+            let (mut engine, following, served) = self.flush(flush);
+            next = following;
+            if next.is_none() {
+                self.pass_on(&mut engine);
+            }
+            drop(engine);
+            let reasons = iter::once(Woken::ToApply).chain(iter::repeat(Woken::Acknowledged));
+            wake(served.iter().zip(reasons));
+        }
+    }
+
+    /// Runs a flush, follows up on it, and takes in the writes left meanwhile. Returns the next
+    /// flush if parked writers wait for it, and those whom this one served, to be woken.
+    fn flush(&self, flush: Flush) -> (MutexGuard<'_, Engine>, Option<Flush>, Vec<Arc<Parked>>) {
+        let ending = Ending(self);
+        let result = flush.run();
+        let mut engine = self.lock();
+        let number = engine.current_flush();
+        engine.complete_flush(flush, result);
+        self.flushed[parity(number)].notify_all();
+        let next = self.take_in(&mut engine);
+        if engine.fence.is_some() {
+            self.flushed[parity(number + 1)].notify_all();
+            self.applied.notify_all();
+            wake(engine.unpark_all().iter().map(|parked| (parked, Woken::ToLook)));
+        }
+        let served = engine.take_served();
+        drop(ending);
+        (engine, next, served)
+    }
+
+    /// Takes in the writes that were left, at the end of a flush; the next flush, if parked
+    /// writers wait for it.
+    fn take_in(&self, engine: &mut Engine) -> Option<Flush> {
+        let mut last = false;
+        while let Some(left) = self.submissions.take(last) {
+            for submission in left {
+                submission.take_in(engine);
+            }
+            if engine.needs_flusher()
+                && let Some(flush) = self.take_turn(engine)
+            {
+                return Some(flush);
+            }
+            last = true;
+        }
+        None
+    }
+
+    /// Applies everything decided.
+    pub(crate) fn apply_decided(&self, engine: &mut Engine) {
+        if engine.unsettled() {
+            engine.settle_all();
+            self.applied.notify_all();
+        }
+    }
+
+    /// Somebody leaves: if there is something to flush and nobody does it, sees that somebody will.
     fn pass_on(&self, engine: &mut Engine) {
-        if let Some((parked, flush)) = engine.hand_over() {
-            parked.call(Some(flush));
+        if engine.needs_flusher()
+            && let Some(flush) = self.take_turn(engine)
+        {
+            self.turn.give(flush);
         } else if !engine.flushing && engine.journal.pending() {
             self.flushed[parity(engine.next_flush())].notify_one();
         }
@@ -163,11 +232,8 @@ impl Shared {
     /// Runs one flush if there is something to flush; false if there was nothing to do.
     pub(crate) fn drive(&self) -> bool {
         let mut engine = self.lock();
-        if engine.unsettled() {
-            engine.settle_all();
-            self.applied.notify_all();
-        }
-        let Some(flush) = engine.take_turn() else { return false };
+        self.apply_decided(&mut engine);
+        let Some(flush) = self.take_turn(&mut engine) else { return false };
         drop(engine);
         let mut engine = self.run(flush);
         self.pass_on(&mut engine);
@@ -194,6 +260,27 @@ impl Shared {
     /// Waits until the journal is durable through an ordinal.
     pub(crate) fn durable(&self, through: Ordinal) -> Result<()> {
         self.wait(|engine| (engine.journal.durable() >= through).then_some(()))
+    }
+}
+
+/// Stands guard over the end of a flush: after a panic there the engine is fenced, and nobody
+/// sleeps on who waits for that flush or has left a write for its end.
+struct Ending<'a>(&'a Shared);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            return;
+        }
+        let mut engine = self.0.lock();
+        engine.abandon_flush("a thread of this node panicked at a flush; restart it");
+        while let Some(left) = self.0.submissions.take(true) {
+            left.into_iter().for_each(Submission::refuse);
+        }
+        wake(engine.unpark_all().iter().map(|parked| (parked, Woken::ToLook)));
+        drop(engine);
+        self.0.flushed.iter().for_each(Condvar::notify_all);
+        self.0.applied.notify_all();
     }
 }
 

@@ -24,7 +24,8 @@ impl Shared {
         by: &Origin,
     ) -> Result<Acknowledged> {
         let stream = names::stream(stream)?;
-        self.acknowledge(branch, by, |branch| Operation::Append {
+        let bytes = records.iter().map(Vec::len).sum();
+        self.acknowledge(branch, by, bytes, move |branch| Operation::Append {
             branch,
             stream,
             expected: None,
@@ -136,8 +137,9 @@ impl Shared {
         by: &Origin,
     ) -> Result<Acknowledged> {
         let (stream, key) = (names::stream(stream)?, names::key(key)?);
-        let value = value.to_vec();
-        self.acknowledge(branch, by, |branch| Operation::Put { branch, stream, key, value })
+        let (value, bytes) = (value.to_vec(), value.len());
+        let put = move |branch| Operation::Put { branch, stream, key, value };
+        self.acknowledge(branch, by, bytes, put)
     }
 
     pub(crate) fn delete(
@@ -148,7 +150,8 @@ impl Shared {
         by: &Origin,
     ) -> Result<Acknowledged> {
         let (stream, key) = (names::stream(stream)?, names::key(key)?);
-        self.acknowledge(branch, by, |branch| Operation::Delete { branch, stream, key })
+        let delete = move |branch| Operation::Delete { branch, stream, key };
+        self.acknowledge(branch, by, 0, delete)
     }
 
     #[expect(clippy::too_many_arguments, reason = "a key, its condition and its new value")]

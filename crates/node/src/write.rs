@@ -3,7 +3,7 @@
 //! One write is one stay in the lock, but for the sleep: names are resolved, the number is taken
 //! and the payload made where they cannot change any more.
 
-use std::sync::MutexGuard;
+use std::sync::{Arc, MutexGuard};
 
 use anabranch_log::{
     BranchId, Entry, Happened, Kind, Operation, Outcome, Refusal, SessionId, State, WriteId,
@@ -12,8 +12,9 @@ use anabranch_log::{
 use crate::engine::{Engine, Prepared};
 use crate::error::{Error, Result};
 use crate::names;
-use crate::parking::Woken;
+use crate::parking::{Parked, Woken};
 use crate::shared::Shared;
+use crate::submissions::{Submission, Taken};
 use crate::view::{Acknowledged, Origin, SessionWrite};
 
 /// What an operation learnt when it was applied.
@@ -30,12 +31,16 @@ enum Until {
 
 /// A write's name, and what goes with it.
 #[derive(Clone, Copy)]
-struct Numbered {
-    id: WriteId,
-    answered: u64,
+pub(crate) struct Numbered {
+    pub(crate) id: WriteId,
+    /// Every number up to here (inclusive) has been answered.
+    pub(crate) answered: u64,
     /// Its number, if it is one of the space's own session.
-    local: Option<u64>,
+    pub(crate) local: Option<u64>,
 }
+
+/// Bytes of an operation above which encoding and hashing it would hold the lock for long.
+const LARGE: usize = 8 << 10;
 
 /// Where a write goes.
 pub(crate) enum Target {
@@ -46,15 +51,15 @@ pub(crate) enum Target {
 }
 
 impl Shared {
-    /// A nil-external write to a branch: durable on return.
+    /// A nil-external write of about `bytes` to a branch: durable on return.
     pub(crate) fn acknowledge(
         &self,
         branch: &str,
         by: &Origin,
-        operation: impl FnOnce(BranchId) -> Operation,
+        bytes: usize,
+        operation: impl FnOnce(BranchId) -> Operation + Send + 'static,
     ) -> Result<Acknowledged> {
-        let make = |state: &State| Ok(operation(names::branch(state, branch)?));
-        let (id, decided) = match self.perform(by, 0, Until::Acknowledged, make) {
+        let (id, decided) = match self.acknowledge_once(branch, by, bytes, operation) {
             Ok(done) => done,
             Err(error) => {
                 let id = self.answered_before(by, error)?.0;
@@ -63,6 +68,43 @@ impl Shared {
         };
         decided.transpose()?;
         Ok(Acknowledged { session: id.session.0, seq: id.seq })
+    }
+
+    /// The same for an attempt that nothing is known about.
+    fn acknowledge_once(
+        &self,
+        branch: &str,
+        by: &Origin,
+        bytes: usize,
+        operation: impl FnOnce(BranchId) -> Operation + Send + 'static,
+    ) -> Result<(WriteId, Option<Decided>)> {
+        let mut operation = Some(operation);
+        let mut left = None;
+        if bytes <= LARGE {
+            left = self.submissions.leave(|parked| Submission {
+                branch: branch.to_owned(),
+                by: by.clone(),
+                make: Box::new(operation.take().expect("asked once")),
+                parked,
+            });
+        }
+        if let Some(operation) = operation {
+            let make = |state: &State| Ok(operation(names::branch(state, branch)?));
+            return self.perform(by, 0, Until::Acknowledged, make);
+        }
+        let parked = left.expect("the operation went with it");
+        let woken = parked.sleep();
+        match parked.taken() {
+            Taken::In(numbered) => {
+                let decided = self.wake_up(woken, numbered, Until::Acknowledged)?;
+                Ok((numbered.id, decided))
+            }
+            Taken::Refused(error) => Err(error),
+            Taken::Back(operation) => {
+                let make = |state: &State| Ok(operation(names::branch(state, branch)?));
+                self.perform(by, 0, Until::Acknowledged, make)
+            }
+        }
     }
 
     /// Orders an operation on a branch; applied on return.
@@ -142,16 +184,15 @@ impl Shared {
         until: Until,
         make: impl FnOnce(&State) -> Result<Operation>,
     ) -> Result<(WriteId, Option<Decided>)> {
-        let (mut engine, write) = self.number(by)?;
-        let id = WriteId { session: SessionId(write.session), seq: write.seq, attempt };
-        let local = by.write.is_none().then_some(write.seq);
-        let numbered = Numbered { id, answered: write.answered, local };
+        let (mut engine, mut numbered) = self.number(by)?;
+        numbered.id.attempt = attempt;
         match make(&engine.state) {
             Ok(operation) => {
+                let id = numbered.id;
                 Ok((id, self.submit_and_wait(engine, operation, by, numbered, until)?))
             }
             Err(error) => {
-                engine.answered(local);
+                engine.answered(numbered.local);
                 Err(error)
             }
         }
@@ -197,15 +238,34 @@ impl Shared {
             engine.answered(local);
             return Err(error);
         }
-        if until == Until::Acknowledged && engine.can_park(id) {
-            let parked = engine.park(id, local);
+        if until == Until::Acknowledged && engine.flusher && engine.flushing && engine.is_open(id) {
+            let parked = Parked::new(&self.submissions.crowd());
+            engine.park(numbered, Arc::clone(&parked));
             drop(engine);
-            engine = match parked.sleep() {
-                Woken::Acknowledged => return Ok(None),
-                Woken::ToFlush(flush) => self.run(flush),
-                Woken::ToLook => self.lock(),
-            };
+            return self.wake_up(parked.sleep(), numbered, until);
         }
+        self.wait_for_answer(engine, numbered, until)
+    }
+
+    /// What a writer does that was parked and woken.
+    fn wake_up(&self, woken: Woken, numbered: Numbered, until: Until) -> Result<Option<Decided>> {
+        match woken {
+            Woken::Acknowledged => Ok(None),
+            Woken::ToApply => {
+                self.apply_decided(&mut self.lock());
+                Ok(None)
+            }
+            Woken::ToLook => self.wait_for_answer(self.lock(), numbered, until),
+        }
+    }
+
+    fn wait_for_answer<'a>(
+        &'a self,
+        engine: MutexGuard<'a, Engine>,
+        numbered: Numbered,
+        until: Until,
+    ) -> Result<Option<Decided>> {
+        let Numbered { id, local, .. } = numbered;
         let (mut engine, answer) = self.wait_locked(engine, |engine| {
             let answer = engine.answer(id)?;
             match &answer.outcome {
@@ -220,20 +280,17 @@ impl Shared {
 
     /// The number of a write: the caller's, or the next of the space's own session, which is
     /// opened first if need be.
-    fn number(&self, by: &Origin) -> Result<(MutexGuard<'_, Engine>, SessionWrite)> {
+    fn number(&self, by: &Origin) -> Result<(MutexGuard<'_, Engine>, Numbered)> {
         let mut engine = self.lock();
         loop {
-            if let Some(write) = by.write {
-                return Ok((engine, write));
+            if let Some(numbered) = engine.number(by) {
+                return Ok((engine, numbered));
             }
-            let Some(id) = engine.session.id else {
+            if engine.session.id.is_none() {
                 drop(engine);
                 self.open_local_session()?;
                 engine = self.lock();
                 continue;
-            };
-            if let Some((seq, answered)) = engine.session.take() {
-                return Ok((engine, SessionWrite { session: id.0, seq, answered }));
             }
             // The window is full: help those that fill it to get their answers.
             drop(engine);
@@ -259,7 +316,6 @@ impl Shared {
 
 /// Whether encoding and hashing the operation would hold the lock for long.
 fn is_large(operation: &Operation) -> bool {
-    const LARGE: usize = 8 << 10;
     match operation {
         Operation::Append { records, .. } => records.iter().map(Vec::len).sum::<usize>() > LARGE,
         Operation::Put { value, .. } => value.len() > LARGE,

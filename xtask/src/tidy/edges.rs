@@ -58,6 +58,7 @@ const OUTSIDE: &[(&str, &str, &str)] = &[
     ("sql", "rusqlite", "SQLite itself, bundled, and its C interface"),
     ("api", "serde", "wire types are derived"),
     ("api", "serde_json", "the wire format of /v1"),
+    ("node", "atomic-wait", "one system call wakes a whole crowd of writers"),
     ("node", "blake3", "digests of payloads, as the store computes them"),
     ("node", "getrandom", "the operating system's chance, for ids; simulated in the lab"),
     ("node", "tracing", "what a node tells its operator"),

@@ -14,8 +14,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use anabranch_log::{
-    BranchId, Digest, Entry, Happened, Kind, Operation, Outcome, Refusal, State, TableVersion,
-    WriteId,
+    BranchId, Digest, Entry, Happened, Kind, Operation, Outcome, Refusal, SessionId, State,
+    TableVersion, WriteId,
 };
 use anabranch_replica::{Effect, Event, LogEntry, Mark, RaftIndex, Replica, Term};
 use anabranch_sql::PageStore;
@@ -29,6 +29,8 @@ use crate::error::{Error, Result};
 use crate::parking::Parked;
 use crate::session::LocalSession;
 use crate::tables::{Source, Tables};
+use crate::view::Origin;
+use crate::write::Numbered;
 
 /// Records in the journal buffer above which writers wait for a flush.
 const BUFFERED_RECORDS: u64 = 65_536;
@@ -127,8 +129,10 @@ pub(crate) struct Engine {
     pub(crate) flushing: bool,
     /// Flushes begun, by this process.
     flushes: u64,
-    /// Parked writers not yet woken, oldest first.
-    parked: VecDeque<(WriteId, Arc<Parked>)>,
+    /// Whether there is a thread that runs flushes for parked writers.
+    pub(crate) flusher: bool,
+    /// Number of parked writers that nobody told anything yet.
+    parked: usize,
     /// Those whose writes became durable: to be woken outside the lock.
     served: Vec<Arc<Parked>>,
     /// Numbers writes of callers that bring no session.
@@ -196,7 +200,8 @@ impl Engine {
             closing: BTreeSet::new(),
             flushing: false,
             flushes: 0,
-            parked: VecDeque::new(),
+            flusher: false,
+            parked: 0,
             served: Vec::new(),
             session: LocalSession::default(),
             unnumbered: 0,
@@ -397,6 +402,19 @@ impl Engine {
         Some(flush)
     }
 
+    /// The number of a write: the caller's, or the next of the space's own session; `None` while
+    /// that is not open or its window is full.
+    pub(crate) fn number(&mut self, by: &Origin) -> Option<Numbered> {
+        if let Some(write) = by.write {
+            let id = WriteId { session: SessionId(write.session), seq: write.seq, attempt: 0 };
+            return Some(Numbered { id, answered: write.answered, local: None });
+        }
+        let session = self.session.id?;
+        let (seq, answered) = self.session.take()?;
+        let id = WriteId { session, seq, attempt: 0 };
+        Some(Numbered { id, answered, local: Some(seq) })
+    }
+
     /// The caller of a write in the space's own session (if `local`) has its answer.
     pub(crate) fn answered(&mut self, local: Option<u64>) {
         if let Some(seq) = local {
@@ -404,51 +422,33 @@ impl Engine {
         }
     }
 
-    /// Whether a writer may sleep until its write is durable: somebody runs a flush, and will
-    /// call one of those who wait to run the next.
-    pub(crate) fn can_park(&self, id: WriteId) -> bool {
-        self.flushing && self.answers.get(&id).is_some_and(Answer::is_open)
+    /// Whether a submitted write waits to be durable, and nobody is parked for it.
+    pub(crate) fn is_open(&self, id: WriteId) -> bool {
+        self.answers.get(&id).is_some_and(Answer::is_open)
     }
 
-    /// Parks the caller until its write is durable. `local` is its number in the local session.
-    pub(crate) fn park(&mut self, id: WriteId, local: Option<u64>) -> Arc<Parked> {
-        let parked = Parked::here();
-        if let Some(answer) = self.answers.get_mut(&id) {
-            answer.parked = Some((Arc::clone(&parked), local));
-        }
-        self.parked.push_back((id, Arc::clone(&parked)));
-        parked
-    }
-
-    /// Takes the oldest parked writer out: it will look for itself.
-    fn unpark(&mut self) -> Option<Arc<Parked>> {
-        let (id, parked) = self.parked.pop_front()?;
-        if let Some(answer) = self.answers.get_mut(&id) {
-            answer.parked = None;
-        }
-        Some(parked)
+    /// Parks the writer of an open write until it is durable; the flusher will see to that.
+    pub(crate) fn park(&mut self, numbered: Numbered, parked: Arc<Parked>) {
+        let answer = self.answers.get_mut(&numbered.id).expect("an open write has an answer");
+        answer.parked = Some((parked, numbered.local));
+        self.parked += 1;
     }
 
     /// Parked writers whose writes became durable, to be woken.
     pub(crate) fn take_served(&mut self) -> Vec<Arc<Parked>> {
-        let answers = &self.answers;
-        self.parked.retain(|(id, _)| answers.get(id).is_some_and(|answer| answer.parked.is_some()));
         std::mem::take(&mut self.served)
     }
 
-    /// The next flush, and a parked writer to run it; nothing if nobody waits so.
-    pub(crate) fn hand_over(&mut self) -> Option<(Arc<Parked>, Flush)> {
-        if self.parked.is_empty() {
-            return None;
-        }
-        let flush = self.take_turn()?;
-        let parked = self.unpark().expect("somebody is parked");
-        Some((parked, flush))
+    /// Whether somebody is parked that only the flusher serves.
+    pub(crate) fn needs_flusher(&self) -> bool {
+        self.flusher && self.parked > 0
     }
 
-    /// All parked writers of a fenced node, to look for themselves.
+    /// All parked writers, to look for themselves.
     pub(crate) fn unpark_all(&mut self) -> Vec<Arc<Parked>> {
-        std::iter::from_fn(|| self.unpark()).collect()
+        self.parked = 0;
+        let parked = self.answers.values_mut().filter_map(|answer| answer.parked.take());
+        parked.map(|(parked, _)| parked).collect()
     }
 
     /// Number of the flush under way, or of the last one.
@@ -473,6 +473,12 @@ impl Engine {
                 self.fence = Some(Fence::new(Kind::Poisoned, poisoned.to_string()));
             }
         }
+    }
+
+    /// Ends a flush of which nobody knows how far it came.
+    pub(crate) fn abandon_flush(&mut self, message: &str) {
+        self.flushing = false;
+        self.fence.get_or_insert_with(|| Fence::new(Kind::Internal, message));
     }
 
     /// Gives the replica an event and carries out its effects, and theirs.
@@ -584,6 +590,7 @@ impl Engine {
         answer.acknowledged = true;
         if let Some((parked, local)) = answer.parked.take() {
             self.served.push(parked);
+            self.parked -= 1;
             self.forget(id);
             self.answered(local);
         }

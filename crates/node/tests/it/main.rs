@@ -2,6 +2,7 @@
 
 mod branches;
 mod crash;
+mod crowd;
 mod fixture;
 mod sql;
 mod streams;
